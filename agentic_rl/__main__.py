@@ -1,0 +1,5 @@
+"""`python -m agentic_rl` is `agentic-rl`."""
+
+from agentic_rl.cli import main
+
+main()

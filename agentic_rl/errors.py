@@ -1,0 +1,42 @@
+"""Users' slips. Each prints as one line that says what, where and what to type; a bug keeps its traceback."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class AgenticRLError(Exception):
+    """Anything that the person at the keyboard can put right."""
+
+
+class ConfigError(AgenticRLError):
+    """A key, type or value of the configuration that cannot be used."""
+
+
+class UnknownComponentError(ConfigError):
+    """A name that no component, recipe or option carries."""
+
+
+class GamesError(AgenticRLError):
+    """Games that are missing, unreadable or not what was asked for."""
+
+
+class RunFolderError(AgenticRLError):
+    """A run folder or a checkpoint that cannot be used as asked."""
+
+
+class BackendError(AgenticRLError):
+    """A backend that cannot do what the recipe asks, or whose service failed."""
+
+
+class EnvError(AgenticRLError):
+    """An environment that failed: it ends its own trajectory and counts as no task failure."""
+
+
+class IntegrityError(AgenticRLError):
+    """Data that contradicts itself, such as a group whose branches start differently."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` Did you mean 'x'?` for the nearest known name, or an empty string."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean '{near[0]}'?" if near else ""

@@ -1,0 +1,1 @@
+"""Run folders and their tables: one writer, one reader."""
