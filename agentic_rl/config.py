@@ -106,7 +106,7 @@ class Experiment:
 
     @classmethod
     def from_cfg(cls, cfg: Any) -> "Experiment":
-        """Checks keys, types and values. `cfg` is a DictConfig or a mapping, without the hydra block."""
+        """Checks keys, types and values of a DictConfig or a mapping; a hydra block is dropped."""
         from omegaconf import OmegaConf
         from omegaconf.errors import OmegaConfBaseException
 

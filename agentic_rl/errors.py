@@ -1,4 +1,4 @@
-"""Users' slips. Each prints as one line that says what, where and what to type; a bug keeps its traceback."""
+"""Users' slips. Each prints as one line: what, where, what to type; a bug keeps its traceback."""
 
 import difflib
 from collections.abc import Iterable

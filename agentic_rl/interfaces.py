@@ -114,7 +114,10 @@ class Env(Protocol):
 
 @runtime_checkable
 class EnvPool(Protocol):
-    """Opens environments and owns what they share; `fallbacks` counts games another engine had to play."""
+    """Opens environments and owns what they share.
+
+    `fallbacks` counts the games that another engine than the one asked for had to play.
+    """
 
     @property
     def fallbacks(self) -> int: ...
@@ -136,7 +139,7 @@ class Games(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LossValue:
-    """Per token: the loss, its derivative by the log-probability, the ratio, and whether it was clipped."""
+    """Per token: the loss, its derivative by the log-probability, the ratio, whether it clipped."""
 
     values: NDArray[np.float64]
     grads: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""The nouns, all frozen. Nested sequences state their order: `[g][i][t]` is group, trajectory, step."""
+"""The nouns, all frozen. Nested sequences name their axes: `[g][i][t]` is group, branch, step."""
 
 import hashlib
 import math
@@ -29,7 +29,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One game. `digest` is the sha256 of its file; `walkthrough` reaches no table and no prompt."""
+    """One game. `digest` is its file's sha256; `walkthrough` reaches no table and no prompt."""
 
     task_id: str
     split: str
@@ -70,7 +70,7 @@ class Message:
 class View:
     """What the prompt's text shows, and nothing else.
 
-    `pairs` are (observation, action that followed it); the action is None where the reply held none.
+    `pairs` are (observation, action that followed it); None where the reply held no action.
     """
 
     task: str
@@ -107,7 +107,7 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One sampled turn; `logprobs[j]` belongs to `tokens[j]`, at the temperature it was sampled with."""
+    """One sampled turn; `logprobs[j]` belongs to `tokens[j]`, at the temperature of sampling."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
@@ -173,7 +173,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One episode of one game. Tokens are kept once, in unbroken `segments` that the steps point into."""
+    """One episode of one game. Tokens are kept once, in `segments` that the steps point into."""
 
     task: Task
     group_id: str
@@ -269,8 +269,8 @@ class Datum:
 class Batch:
     """What one update trains on, with the counts of the whole logical batch.
 
-    `tokens` and `trajectories` count what was left out as well (its advantages were all zero), so that
-    a mean over the batch stays a mean over the batch.
+    `tokens` and `trajectories` count what was left out as well (its advantages were all zero), so
+    that a mean over the batch stays a mean over the batch.
     """
 
     data: tuple[Datum, ...]
@@ -339,7 +339,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a backend's weights lie: `state` holds the optimizer too, `sampler` is enough to sample."""
+    """Where weights lie: `state` holds the optimizer too, `sampler` is enough to sample."""
 
     name: str
     state: str
