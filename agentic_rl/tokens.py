@@ -55,7 +55,7 @@ class Framing:
 
 
 class Codec:
-    """A tokenizer, a protocol and what the probe found: everything that turns messages to tokens."""
+    """A tokenizer, a protocol and what the probe found: what turns messages into tokens."""
 
     def __init__(self, tokenizer: Tokenizer, protocol: PromptProtocol) -> None:
         self.tokenizer = tokenizer
@@ -81,7 +81,7 @@ class Codec:
 
 
 class Conversation:
-    """The tokens of one trajectory, in segments; a new one begins where a prompt rewrites the last."""
+    """The tokens of one trajectory; a new segment begins where a prompt rewrites the last."""
 
     def __init__(self, codec: Codec, task: Task) -> None:
         self._codec = codec
@@ -128,9 +128,9 @@ class Conversation:
 
 
 def probe(tokenizer: Tokenizer, protocol: PromptProtocol) -> Framing:
-    """Finds the wrapping of a reply and proves it against full renderings of short conversations."""
+    """Finds the wrapping of a reply and proves it against full renderings of conversations."""
     if not protocol.keeps_full_history:
-        return Framing(False, "", "", "the protocol shows a window: every turn is its own segment")
+        return Framing(False, "", "", "a window protocol: every turn is its own segment")
     role = _reply_role(protocol)
     opening = [Message("system", "s"), Message("user", "u")]
     head = _prompt_text(tokenizer, protocol, opening)

@@ -173,7 +173,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One episode of one game. Tokens are kept once, in `segments` that the steps point into."""
+    """One episode of one game. Tokens are kept once, in `segments` that the steps point into.
+
+    `prefill` and `sampled` are tokens as billed, failed attempts included; a prompt sampled for the
+    whole group is billed to branch 0.
+    """
 
     task: Task
     group_id: str
@@ -183,6 +187,9 @@ class Trajectory:
     won: bool
     stop_reason: StopReason
     error: str | None = None
+    prefill: int = 0
+    sampled: int = 0
+    attempts: int = 1
 
     @property
     def failed(self) -> bool:

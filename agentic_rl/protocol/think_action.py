@@ -7,7 +7,7 @@ from typing import Any
 
 from agentic_rl.errors import ConfigError
 from agentic_rl.protocol import protocols
-from agentic_rl.protocol.wording import first_observation, listed, pairs, task_sentence
+from agentic_rl.protocol.wording import first_observation, listed, task_sentence
 from agentic_rl.types import Message, ParsedAction, Step, Task, View
 
 _THINK = re.compile(r"<think>.*?</think>", re.DOTALL)
@@ -23,7 +23,7 @@ _REQUEST = (
 @protocols.register("think_action")
 @dataclass(frozen=True)
 class ThinkAction:
-    """Every turn is one user message that shows the last `history_length` (observation, action) pairs.
+    """Each turn is one user message showing the last `history_length` (observation, action) pairs.
 
     Malformed: a `<think>` or an `<action>` pair of tags is missing, or the reply holds characters
     U+4E00-9FFF. The tags and the rule are those of the verl-agent recipes for GiGPO and HGPO.
@@ -64,11 +64,8 @@ class ThinkAction:
         ]
         if steps:
             lines += self._history(len(steps), view)
-            lines.append(
-                f"You are now at step {len(steps) + 1}. Your current observation is: {view.observation}"
-            )
-        else:
-            lines.append(f"Your current observation is: {view.observation}")
+            lines.append(f"You are now at step {len(steps) + 1}.")
+        lines.append(f"Your current observation is: {view.observation}")
         actions = "\n".join(f"- {action}" for action in view.actions)
         lines += [f"Your admissible actions are:\n{actions}", _REQUEST]
         return [Message("user", "\n".join(lines))]
@@ -77,9 +74,13 @@ class ThinkAction:
         self, task: Task, steps: Sequence[Step], observation: str, admissible: Sequence[str]
     ) -> View:
         sentence = task_sentence(first_observation(steps, observation))
-        shown = pairs(steps[max(0, len(steps) - self.history_length) :])
-        current = self.feedback(steps[-1]) if steps else observation
-        return View(sentence, shown, current.strip(), listed(admissible))
+        first = max(0, len(steps) - self.history_length)
+        shown = tuple(
+            (self._seen(steps, index, observation), steps[index].action)
+            for index in range(first, len(steps))
+        )
+        current = self._seen(steps, len(steps), observation)
+        return View(sentence, shown, current, listed(admissible))
 
     def parse(self, text: str) -> ParsedAction:
         if not _THINK.search(text):
@@ -94,6 +95,12 @@ class ThinkAction:
     def render(self, action: str, reasoning: str = "") -> str:
         return f"<think>{reasoning}</think>\n<action>{action}</action>"
 
+    def _seen(self, steps: Sequence[Step], index: int, observation: str) -> str:
+        """What the agent was shown before step `index`: after a bad reply, only the feedback."""
+        if index == 0:
+            return first_observation(steps, observation).strip()
+        return self.feedback(steps[index - 1]).strip()
+
     def _history(self, taken: int, view: View) -> list[str]:
         lines = [f"So far you have taken {taken} step(s)."]
         if view.pairs:
@@ -101,7 +108,5 @@ class ThinkAction:
         first = taken - len(view.pairs) + 1
         for number, (observation, action) in enumerate(view.pairs, first):
             shown = "none (invalid reply)" if action is None else action
-            lines.append(
-                f"[Observation {number}: '{observation.strip()}', Action {number}: '{shown}']"
-            )
+            lines.append(f"[Observation {number}: '{observation}', Action {number}: '{shown}']")
         return lines
