@@ -155,7 +155,9 @@ class Loss(Protocol):
     def name(self) -> str: ...
 
     @property
-    def reduction(self) -> Reduction: ...
+    def reduction(self) -> str:
+        """One of `Reduction`."""
+        ...
 
     def value_and_grad(
         self,
