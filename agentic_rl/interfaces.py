@@ -99,6 +99,11 @@ class PromptProtocol(Protocol):
 class Env(Protocol):
     """One live episode of one game; it knows no step limit."""
 
+    @property
+    def last(self) -> EnvStep:
+        """The last result; after `branch()`, that of the state branched from."""
+        ...
+
     async def reset(self) -> EnvStep: ...
 
     async def step(self, action: str) -> EnvStep:

@@ -83,6 +83,10 @@ class ToyEnv:
         self._steps = 0
         self._last = self._result(self._welcome())
 
+    @property
+    def last(self) -> EnvStep:
+        return self._last
+
     async def reset(self) -> EnvStep:
         self.__post_init__()
         return self._last
