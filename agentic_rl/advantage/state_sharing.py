@@ -1,0 +1,46 @@
+"""How well a state key fits: how many steps share a state, and how often one key covers two."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from agentic_rl.advantage.state_key import StateKey, build
+from agentic_rl.types import ScoredGroup
+
+
+@dataclass(frozen=True, slots=True)
+class StateSharing:
+    """Both are shares of 1; None where there is nothing to count.
+
+    `shared_steps`: of all steps, those whose state another step of the group has as well.
+    `aliased_keys`: of the states with two steps or more, those that are several states to the
+    engine; None as well where the environment gives no digests.
+    """
+
+    shared_steps: float | None
+    aliased_keys: float | None
+
+
+def state_sharing(
+    batch: Sequence[ScoredGroup], key: StateKey | str = "observation"
+) -> StateSharing:
+    """Counts over the whole batch; a state belongs to its group."""
+    state_key = build(key) if isinstance(key, str) else key
+    total = shared = states = aliased = 0
+    known = True
+    for group in batch:
+        steps = [step for trajectory in group.group.trajectories for step in trajectory.steps]
+        members: dict[Hashable, list[str | None]] = {}
+        for step, label in zip(steps, state_key(steps), strict=True):
+            digest = step.state.digest if step.state else None
+            members.setdefault(label, []).append(digest)
+        total += len(steps)
+        for digests in members.values():
+            if len(digests) < 2:
+                continue
+            shared += len(digests)
+            states += 1
+            aliased += len(set(digests)) > 1
+            known = known and None not in digests
+    return StateSharing(
+        shared / total if total else None, aliased / states if states and known else None
+    )
