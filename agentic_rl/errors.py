@@ -8,6 +8,10 @@ class AgenticRLError(Exception):
     """Anything that the person at the keyboard can put right."""
 
 
+class UsageError(AgenticRLError):
+    """A command line that cannot be read: an unknown command or flag, a missing argument."""
+
+
 class ConfigError(AgenticRLError):
     """A key, type or value of the configuration that cannot be used."""
 

@@ -1,0 +1,25 @@
+"""`agentic-rl eval checkpoint=PATH`: score weights on listed games."""
+
+from typing import TYPE_CHECKING
+
+from agentic_rl.commands import Job
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+HELP = "score a checkpoint: agentic-rl eval checkpoint=RUN [split=valid_seen]"
+HYDRA = True
+PRIMARY = "eval"
+
+
+def run(cfg: "DictConfig") -> None:
+    from agentic_rl.runner import eval_command
+
+    job = Job.current()
+    eval_command(
+        cfg,
+        recipe=job.recipe,
+        overrides=job.overrides,
+        folder=job.folder,
+        multirun=job.multirun,
+    )

@@ -1,0 +1,250 @@
+"""Runs a command through Hydra: one job, or the jobs of a sweep. Slips are found before a job."""
+
+import argparse
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra._internal.hydra import Hydra
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.utils import JobReturn
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from agentic_rl import commands, compose
+from agentic_rl.config import Experiment
+from agentic_rl.errors import AgenticRLError, ConfigError, UsageError, did_you_mean
+
+_INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A job's end by an error, as the value it hands back, so that the others go on."""
+
+    overrides: tuple[str, ...]
+    line: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """The function that Hydra calls for each job; picklable, for launchers with processes."""
+
+    command: str
+    words: tuple[str, ...]
+
+    def __call__(self, cfg: DictConfig) -> Any:
+        module = commands.load(self.command)
+        try:
+            return module.run(cfg, list(self.words)) if self.words else module.run(cfg)
+        except AgenticRLError as error:
+            return self._failed(str(error))
+        except Exception as error:
+            traceback.print_exc()
+            return self._failed(f"{type(error).__name__}: {error}")
+
+    @staticmethod
+    def _failed(line: str) -> Failure:
+        job = commands.Job.current()
+        _remove_empty(job.folder)
+        return Failure(tuple(job.overrides), line)
+
+
+def run(command: str, argv: Sequence[str]) -> int:
+    """The exit status of `agentic-rl COMMAND argv`, argv holding overrides, flags and words."""
+    parser = _parser(command)
+    args = parser.parse_intermixed_args(list(argv))
+    module = commands.load(command)
+    words, overrides = _split_words(args.overrides)
+    _check_words(command, module, words)
+    path = compose.search_path(args.config_dir)
+    hydra = Hydra.create_main_hydra2(task_name=command, config_search_path=path)
+    try:
+        line = _Line(command, module, args, tuple(words), tuple(overrides))
+        return _show(hydra, line, parser) if _only_shows(args) else _launch(hydra, line)
+    finally:
+        GlobalHydra.instance().clear()
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A parsed command line."""
+
+    command: str
+    module: ModuleType
+    args: argparse.Namespace
+    words: tuple[str, ...]
+    overrides: tuple[str, ...]
+
+    @property
+    def primary(self) -> str:
+        return str(self.args.config_name or self.module.PRIMARY)
+
+    @property
+    def multirun(self) -> bool:
+        return bool(self.args.multirun or getattr(self.module, "MULTIRUN", False))
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse's usage lines and exit become one line."""
+
+    def error(self, message: str) -> NoReturn:
+        flags = sorted(self._option_string_actions)
+        unknown = message.rpartition("unrecognized arguments: ")[2].split(" ")[0].split("=")[0]
+        if "unrecognized" in message:
+            message = f"unknown flag '{unknown}'.{did_you_mean(unknown, flags)}"
+        raise UsageError(f"{message} See `{self.prog} --help`.")
+
+
+def _parser(command: str) -> _Parser:
+    """Hydra's own flags, without the one that loads a pickle and without --config-path."""
+    parser = _Parser(prog=f"agentic-rl {command}", add_help=False)
+    add = parser.add_argument
+    add("--help", "-h", action="store_true", help="This command's configuration and options")
+    add("--hydra-help", action="store_true", help="Hydra's help")
+    add("--cfg", "-c", choices=["job", "hydra", "all"], help="Show the configuration; run nothing")
+    add("--resolve", action="store_true", help="With --cfg: interpolations resolved")
+    add("--package", "-p", help="With --cfg: this part only")
+    add("--run", "-r", action="store_true", help="One job")
+    add("--multirun", "-m", action="store_true", help="One job for every combination of values")
+    add("--shell-completion", "-sc", action="store_true", help="install=bash, fish or zsh")
+    add("--config-name", "-cn", help="Another primary config, such as a run's `resolved`")
+    add("--config-dir", "-cd", help="One more folder of configs, such as a run folder")
+    add("--info", "-i", const="all", nargs="?", choices=_INFO, help="What Hydra found")
+    add("overrides", nargs="*", help="key=value, +recipe=NAME, ~key")
+    return parser
+
+
+def _split_words(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Leading words that hold no `=` are the command's own."""
+    count = 0
+    while count < len(overrides) and is_word(overrides[count]):
+        count += 1
+    return list(overrides[:count]), list(overrides[count:])
+
+
+def is_word(text: str) -> bool:
+    return "=" not in text and not text.startswith(("~", "-"))
+
+
+def _check_words(command: str, module: ModuleType, words: Sequence[str]) -> None:
+    expected = str(getattr(module, "WORDS", "")).split()
+    if words and not expected:
+        raise UsageError(
+            f"`agentic-rl {command}` takes key=value, not '{words[0]}'."
+            f" See `agentic-rl {command} --help`."
+        )
+    if len(words) != len(expected):
+        raise UsageError(f"type `agentic-rl {command} {' '.join(expected)} [key=value ...]`")
+
+
+def _only_shows(args: argparse.Namespace) -> bool:
+    return bool(args.help or args.hydra_help or args.cfg or args.info or args.shell_completion)
+
+
+def _show(hydra: Hydra, line: _Line, parser: argparse.ArgumentParser) -> int:
+    args = line.args
+    args.overrides = list(line.overrides)
+    if args.shell_completion:
+        hydra.shell_completion(config_name=line.primary, overrides=args.overrides)
+        return 0
+    _load(hydra, line, RunMode.RUN)
+    if args.help:
+        hydra.app_help(config_name=line.primary, args_parser=parser, args=args)
+    elif args.hydra_help:
+        hydra.hydra_help(config_name=line.primary, args_parser=parser, args=args)
+    elif args.cfg:
+        hydra.show_cfg(
+            config_name=line.primary,
+            overrides=args.overrides,
+            cfg_type=args.cfg,
+            package=args.package,
+            resolve=args.resolve,
+        )
+    else:
+        hydra.show_info(args.info, config_name=line.primary, overrides=args.overrides)
+    return 0
+
+
+def _launch(hydra: Hydra, line: _Line) -> int:
+    multirun = line.multirun
+    cfg = _load(hydra, line, RunMode.MULTIRUN if multirun else RunMode.RUN)
+    multirun = multirun or cfg.hydra.mode is RunMode.MULTIRUN
+    task = Task(line.command, line.words)
+    if multirun:
+        _check_jobs(hydra, line, cfg)
+        results = hydra.multirun(line.primary, task, [*line.overrides, "hydra.mode=MULTIRUN"])
+        return _say_failures(results)
+    Experiment.from_cfg(compose.without_hydra(cfg))
+    result = hydra.run(line.primary, task, [*line.overrides, "hydra.mode=RUN"])
+    return _say_failure(result)
+
+
+def _load(hydra: Hydra, line: _Line, mode: RunMode) -> DictConfig:
+    loader = hydra.config_loader
+    assert isinstance(loader, ConfigLoaderImpl)
+    cfg = compose.load(loader, line.primary, line.overrides, mode=mode, command=line.command)
+    params = OmegaConf.select(cfg, "hydra.sweeper.params")
+    single = mode is RunMode.RUN and cfg.hydra.mode is not RunMode.MULTIRUN
+    if params and single and not _only_shows(line.args):
+        raise ConfigError(
+            f"the recipe lists several values of {', '.join(params)}:"
+            f" type `agentic-rl sweep {' '.join(line.overrides)}`"
+        )
+    return cfg
+
+
+def _check_jobs(hydra: Hydra, line: _Line, cfg: DictConfig) -> None:
+    """Composes every job and checks its keys, types and values before the first one starts."""
+    if cfg.hydra.runtime.choices.get("hydra/sweeper") != "basic":
+        return
+    loader = hydra.config_loader
+    assert isinstance(loader, ConfigLoaderImpl)
+    params = [f"{key}={value}" for key, value in (cfg.hydra.sweeper.params or {}).items()]
+    typed = OverridesParser.create(config_loader=loader).parse_overrides(
+        [*params, *cfg.hydra.overrides.task]
+    )
+    (jobs,) = BasicSweeper.split_arguments(typed, None)
+    fixed = list(cfg.hydra.overrides.hydra)
+    for job in jobs:
+        found = compose.load(loader, line.primary, [*fixed, *job], command=line.command)
+        Experiment.from_cfg(compose.without_hydra(found))
+
+
+def _say_failure(result: JobReturn) -> int:
+    failure = result.return_value
+    if not isinstance(failure, Failure):
+        return 0
+    print(failure.line, file=sys.stderr)
+    return 1
+
+
+def _say_failures(results: Any) -> int:
+    """At the end of a sweep: which jobs failed, with what was theirs and one line each."""
+    returned = [job for batch in results or () for job in batch if isinstance(job, JobReturn)]
+    failed = [
+        (job.hydra_cfg.hydra.job.num, job.return_value)
+        for job in returned
+        if job.hydra_cfg is not None and isinstance(job.return_value, Failure)
+    ]
+    if not failed:
+        return 0
+    print(f"{len(failed)} of {len(returned)} jobs failed:", file=sys.stderr)
+    for number, failure in failed:
+        print(f"  job {number} ({' '.join(failure.overrides)}): {failure.line}", file=sys.stderr)
+    return 1
+
+
+def _remove_empty(folder: Path) -> None:
+    """Hydra makes a job's folder before the job; one that nothing was written to goes again."""
+    for path in (folder, *folder.parents):
+        if path == Path.cwd() or not path.is_dir() or any(path.iterdir()):
+            return
+        path.rmdir()
