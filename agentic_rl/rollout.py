@@ -68,6 +68,14 @@ class _Bill:
     prefill: int = 0
     sampled: int = 0
     attempts: int = 0
+    env_errors: int = 0
+    sample_errors: int = 0
+
+    def add(self, error: TrajectoryError) -> None:
+        if error.reason is StopReason.ENV_ERROR:
+            self.env_errors += 1
+        else:
+            self.sample_errors += 1
 
 
 @dataclass(slots=True)
@@ -104,19 +112,31 @@ class Collector:
         self._watchdog = Watchdog(config.timeout)
 
     async def collect(
-        self, plans: Sequence[GroupPlan], sampling: Sampling
+        self,
+        plans: Sequence[GroupPlan],
+        sampling: Sampling,
+        on_group: Callable[[TrajectoryGroup], None] = lambda group: None,
     ) -> list[TrajectoryGroup]:
-        """One group per plan, in the order of the plans; a failed trajectory carries its error."""
+        """One group per plan, in the order of the plans; a failed trajectory carries its error.
+
+        `on_group` is called in that order too, as soon as all groups before are finished.
+        """
         work = [asyncio.create_task(self._group(plan, sampling)) for plan in plans]
         guard = asyncio.create_task(self._watchdog.watch())
+        groups: list[TrajectoryGroup] = []
         try:
-            waiting = {*work}
-            while waiting:
-                done, _ = await asyncio.wait({*waiting, guard}, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
-                waiting -= done
-            return [task.result() for task in work]
+            while len(groups) < len(work):
+                running = {task for task in work if not task.done()}
+                await asyncio.wait({*running, guard}, return_when=asyncio.FIRST_COMPLETED)
+                if guard.done():
+                    guard.result()
+                for task in work:
+                    if task.done():
+                        task.result()
+                while len(groups) < len(work) and work[len(groups)].done():
+                    groups.append(work[len(groups)].result())
+                    on_group(groups[-1])
+            return groups
         finally:
             await _cancel([*work, guard])
 
@@ -129,11 +149,7 @@ class Collector:
                 firsts = await self._first_turn(plan, envs[0], sampling, bills)
             except TrajectoryError as error:
                 await _close(envs)
-                trajectories = [
-                    self._finish(_failed(plan, branch, error, bills[branch]))
-                    for branch in plan.branches
-                ]
-                return TrajectoryGroup(plan.task, tuple(trajectories))
+                return self._all_failed(plan, error, bills)
             runs = [
                 asyncio.create_task(self._branch(plan, branch, env, first, sampling, bills[branch]))
                 for branch, env, first in zip(plan.branches, envs, firsts, strict=True)
@@ -142,6 +158,16 @@ class Collector:
                 return TrajectoryGroup(plan.task, tuple(await asyncio.gather(*runs)))
             finally:
                 await _cancel(runs)
+
+    def _all_failed(
+        self, plan: GroupPlan, error: TrajectoryError, bills: dict[int, _Bill]
+    ) -> TrajectoryGroup:
+        trajectories = []
+        for branch in plan.branches:
+            bills[branch].attempts = max(1, bills[branch].attempts)
+            bills[branch].add(error)
+            trajectories.append(self._finish(_failed(plan, branch, error, bills[branch])))
+        return TrajectoryGroup(plan.task, tuple(trajectories))
 
     async def _fork(self, plan: GroupPlan) -> list[Env]:
         """One environment a branch, all proved to start alike."""
@@ -206,19 +232,28 @@ class Collector:
                     trajectory = await self._attempt(plan, branch, env, first, sampling, bill)
                 return self._finish(trajectory)
             except TrajectoryError as error:
+                bill.add(error)
                 self._may_fail(error)
                 if bill.attempts == self._tries:
                     return self._finish(_failed(plan, branch, error, bill))
             finally:
                 await _close([env])
             try:
-                env = await self._pool.open(plan.task)
-                _prove_alike(plan.task, [start, await env.reset()])
-            except Exception as error:
-                await _close([env])
+                env = await self._reopen(plan.task, start)
+            except TrajectoryError as error:
+                bill.add(error)
                 self._may_fail(error)
-                failure = TrajectoryError(StopReason.ENV_ERROR, error)
-                return self._finish(_failed(plan, branch, failure, bill))
+                return self._finish(_failed(plan, branch, error, bill))
+
+    async def _reopen(self, task: Task, start: EnvStep) -> Env:
+        envs: list[Env] = []
+        try:
+            envs.append(await self._pool.open(task))
+            _prove_alike(task, [start, await envs[0].reset()])
+        except Exception as error:
+            await _close(envs)
+            raise TrajectoryError(StopReason.ENV_ERROR, error) from error
+        return envs[0]
 
     async def _attempt(
         self,
@@ -252,6 +287,8 @@ class Collector:
             prefill=bill.prefill,
             sampled=bill.sampled,
             attempts=bill.attempts,
+            env_errors=bill.env_errors,
+            sample_errors=bill.sample_errors,
         )
 
     def _begin(self, task: Task, env: Env, bill: _Bill) -> _Episode:
@@ -394,6 +431,8 @@ def _failed(plan: GroupPlan, branch: int, error: TrajectoryError, bill: _Bill) -
         prefill=bill.prefill,
         sampled=bill.sampled,
         attempts=bill.attempts,
+        env_errors=bill.env_errors,
+        sample_errors=bill.sample_errors,
     )
 
 

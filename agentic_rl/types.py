@@ -190,6 +190,8 @@ class Trajectory:
     prefill: int = 0
     sampled: int = 0
     attempts: int = 1
+    env_errors: int = 0
+    sample_errors: int = 0
 
     @property
     def failed(self) -> bool:

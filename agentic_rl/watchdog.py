@@ -13,7 +13,7 @@ class StalledError(AgenticRLError):
 
 
 class Watchdog:
-    """`doing` marks what runs; `watch` raises StalledError when nothing ends for `timeout` seconds."""
+    """`doing` marks what runs; `watch` raises StalledError after `timeout` idle seconds."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
