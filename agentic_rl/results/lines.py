@@ -42,15 +42,18 @@ def whole_lines(path: Path) -> bytes:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of the whole lines; ValueError names a line that is no JSON object."""
-    for number, line in enumerate(whole_lines(path).split(b"\n")[:-1], start=1):
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}") from error
-        if not isinstance(row, dict):
-            raise ValueError(f"{path}, line {number}: not a JSON object")
-        yield row
+    """The rows of the whole lines, one by one; ValueError names a line that is no JSON object."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"{path}, line {number}: {error}") from error
+            if not isinstance(row, dict):
+                raise ValueError(f"{path}, line {number}: not a JSON object")
+            yield row
 
 
 def replace_file(path: Path, write: Callable[[Path], None]) -> None:

@@ -237,3 +237,20 @@ IDENTITY = (
     Column("folder", "text", "the run folder"),
 )
 """What a reader adds to each row from the run's `run.json`."""
+
+RUNS = Table(
+    "runs",
+    (
+        Column("run_id", "text", "the run"),
+        *IDENTITY,
+        _text("overrides", "what was typed, joined by spaces"),
+        _text("panels", "the panel hash of each split, `split=hash`"),
+        _maybe(_text("git_commit", "of the checkout the code ran from")),
+        _text("started", "UTC"),
+        _maybe(_text("ended", "UTC; null while it runs")),
+        _count("resumed", "times it was gone on with"),
+        _maybe(_text("error", "why it failed or was stopped")),
+    ),
+    ("run_id",),
+)
+"""One row a run, made of its `run.json`."""
