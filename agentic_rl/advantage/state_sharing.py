@@ -11,13 +11,13 @@ from agentic_rl.types import ScoredGroup
 class StateSharing:
     """Both are shares of 1; None where there is nothing to count.
 
-    `shared_steps`: of all steps, those whose state another step of the group has as well.
-    `aliased_keys`: of the states with two steps or more, those that are several states to the
-    engine; None as well where the environment gives no digests.
+    `shared_rate`: of all steps, those whose key another step of the group has as well.
+    `aliased_rate`: of those, the ones whose key covers states that the engine tells apart; None as
+    well where the environment gives no digests.
     """
 
-    shared_steps: float | None
-    aliased_keys: float | None
+    shared_rate: float | None
+    aliased_rate: float | None
 
 
 def state_sharing(
@@ -25,22 +25,19 @@ def state_sharing(
 ) -> StateSharing:
     """Counts over the whole batch; a state belongs to its group."""
     state_key = build(key) if isinstance(key, str) else key
-    total = shared = states = aliased = 0
+    total = shared = aliased = 0
     known = True
     for group in batch:
         steps = [step for trajectory in group.group.trajectories for step in trajectory.steps]
         members: dict[Hashable, list[str | None]] = {}
         for step, label in zip(steps, state_key(steps), strict=True):
-            digest = step.state.digest if step.state else None
-            members.setdefault(label, []).append(digest)
+            members.setdefault(label, []).append(step.state.digest if step.state else None)
         total += len(steps)
         for digests in members.values():
-            if len(digests) < 2:
-                continue
-            shared += len(digests)
-            states += 1
-            aliased += len(set(digests)) > 1
-            known = known and None not in digests
+            if len(digests) > 1:
+                shared += len(digests)
+                aliased += len(digests) if len(set(digests)) > 1 else 0
+                known = known and None not in digests
     return StateSharing(
-        shared / total if total else None, aliased / states if states and known else None
+        shared / total if total else None, aliased / shared if shared and known else None
     )
