@@ -90,7 +90,7 @@ class _Episode:
 
 
 class Collector:
-    """Plays games with one policy. `on_finished` is called once for each finished trajectory."""
+    """Plays games with one policy."""
 
     def __init__(
         self,
@@ -98,13 +98,11 @@ class Collector:
         protocol: PromptProtocol,
         backend: Backend,
         config: RolloutConfig,
-        on_finished: Callable[[Trajectory], None] = lambda trajectory: None,
     ) -> None:
         self._pool = pool
         self._protocol = protocol
         self._backend = backend
         self._config = config
-        self._on_finished = on_finished
         tokenizer = backend.tokenizer
         self.codec = Codec(tokenizer, protocol) if tokenizer else None
         self._slots = asyncio.Semaphore(config.concurrency)
@@ -115,12 +113,16 @@ class Collector:
         self,
         plans: Sequence[GroupPlan],
         sampling: Sampling,
+        *,
+        on_finished: Callable[[Trajectory], None] = lambda trajectory: None,
         on_group: Callable[[TrajectoryGroup], None] = lambda group: None,
     ) -> list[TrajectoryGroup]:
         """One group per plan, in the order of the plans; a failed trajectory carries its error.
 
-        `on_group` is called in that order too, as soon as all groups before are finished.
+        `on_finished` is called for each trajectory as it ends; `on_group` in the order of the
+        plans, as soon as all groups before are finished.
         """
+        self._on_finished = on_finished
         work = [asyncio.create_task(self._group(plan, sampling)) for plan in plans]
         guard = asyncio.create_task(self._watchdog.watch())
         groups: list[TrajectoryGroup] = []

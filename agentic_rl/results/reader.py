@@ -74,6 +74,12 @@ def scan(roots: Roots, table: str) -> "pl.LazyFrame":
     return pl.concat(parts) if parts else pl.LazyFrame(schema=scan_schema(table))
 
 
+def table_rows(folder: Path, table: str) -> list[dict[str, Any]]:
+    """One table of one run folder as plain rows, in the order written."""
+    frame = _load(folder, TABLES[table])
+    return [] if frame is None else frame.collect().to_dicts()
+
+
 def scan_schema(table: str) -> "pl.Schema":
     """The columns that `scan` gives: `run_id`, the identity, then the table's own."""
     first, *others = TABLES[table].columns

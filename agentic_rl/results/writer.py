@@ -8,7 +8,7 @@ from typing import Any
 
 from agentic_rl.errors import RunFolderError
 from agentic_rl.results import checkpoints, frames, trajectories
-from agentic_rl.results.lines import LineFile, keep_lines, replace_file, to_line
+from agentic_rl.results.lines import LineFile, keep_lines, read_lines, replace_file, to_line
 from agentic_rl.results.record import (
     FILE,
     RunRecord,
@@ -128,6 +128,25 @@ class RunFolder:
             if (self.path / name).exists():
                 keep_lines(self.path / name, lambda row: row["update"] <= update)
 
+    def keep_finished_episodes(self) -> list[dict[str, Any]]:
+        """The rows of the episodes that ended without an error; all rows of the others go.
+
+        So does every row of `evaluations`: they are made anew when the rest has been played.
+        """
+        self._close()
+        for name in TABLES:
+            frames.to_ndjson(self.path, name)
+        episodes = self.path / "episodes.ndjson"
+        if not episodes.exists():
+            return []
+        kept = [row for row in read_lines(episodes) if row["error"] is None]
+        names = {_episode(row) for row in kept}
+        for file in ("episodes.ndjson", "steps.ndjson", trajectories.FILE):
+            if (self.path / file).exists():
+                keep_lines(self.path / file, lambda row: _episode(row) in names)
+        (self.path / "evaluations.ndjson").unlink(missing_ok=True)
+        return kept
+
     def finish(self, status: Status, error: str | None = None) -> None:
         """Turns each table into Parquet and says in `run.json` how the run ended."""
         self._close()
@@ -182,6 +201,10 @@ def _without_secrets(content: Mapping[str, Any]) -> dict[str, Any]:
         else value
         for key, value in content.items()
     }
+
+
+def _episode(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[key] for key in TABLES["episodes"].keys if key != "run_id")
 
 
 def _write_text(path: Path, text: str) -> None:

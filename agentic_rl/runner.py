@@ -1,0 +1,184 @@
+"""Opens a run folder, builds the parts, calls train or evaluate, and closes everything again."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentic_rl import checkpoint as checkpoints
+from agentic_rl.config import Experiment
+from agentic_rl.console import Console
+from agentic_rl.errors import ConfigError, GamesError
+from agentic_rl.evaluate import evaluate
+from agentic_rl.parts import Parts
+from agentic_rl.results import RunFolder, new_record
+from agentic_rl.session import Session
+from agentic_rl.summary import print_evaluations, print_summary
+from agentic_rl.train import TRAIN, BudgetReached, train
+from agentic_rl.types import Checkpoint, GameSet, Usage
+from agentic_rl.warm_start import imitate
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+
+@dataclass(frozen=True)
+class _Start:
+    """Where a run begins: at which update, from which weights, with what already spent."""
+
+    update: int = 0
+    weights: Checkpoint | None = None
+    optimizer: bool = False
+    spent: Usage = field(default_factory=Usage)
+
+
+def train_command(
+    cfg: "DictConfig", *, recipe: str | None, overrides: Sequence[str], folder: Path, multirun: bool
+) -> None:
+    """One training run into `folder`; AgenticRLError, one line, for anything the user can mend."""
+    experiment = Experiment.from_cfg(cfg)
+    experiment.recipe = recipe or experiment.recipe
+    if experiment.split is not None:
+        raise ConfigError("split= belongs to eval; training evaluates evaluation.splits")
+    weights = checkpoints.find(experiment.checkpoint) if experiment.checkpoint else None
+    start = _Start(weights=weights.checkpoint if weights else None)
+    _run_new(experiment, overrides, folder, start, bars=not multirun)
+
+
+def eval_command(
+    cfg: "DictConfig", *, recipe: str | None, overrides: Sequence[str], folder: Path, multirun: bool
+) -> None:
+    """Scores a checkpoint under its own run's configuration, or a recipe's base weights."""
+    experiment, found = checkpoints.experiment_for_eval(cfg, recipe, overrides)
+    start = _Start(found.update, found.checkpoint) if found else _Start()
+    _run_new(experiment, overrides, folder, start, bars=not multirun)
+
+
+def resume_command(folder: Path, *, updates: int | None = None, bars: bool = True) -> None:
+    """Goes on with a run in its own folder, from its last complete checkpoint."""
+    experiment = checkpoints.experiment_of(folder)
+    if updates is not None:
+        experiment.updates = updates
+    last = checkpoints.last(folder)
+    start = _Start()
+    if last and experiment.command == "train":
+        start = _Start(last.update, last.checkpoint, True, checkpoints.spent(last))
+    elif experiment.checkpoint:
+        found = checkpoints.find(experiment.checkpoint)
+        update = found.update if experiment.command == "eval" else 0
+        start = _Start(update, found.checkpoint)
+    parts = Parts.build(experiment)
+    games = _load_games(experiment, parts)
+    run = RunFolder.reopen(folder)
+    if experiment.command == "train":
+        run.cut_after(start.update if last else -1)
+    run.write_config(experiment.to_container())
+    session = Session(experiment, parts, run, Console(bars=bars), games, start.spent)
+    _drive(session, start)
+
+
+def _run_new(
+    experiment: Experiment, overrides: Sequence[str], folder: Path, start: _Start, *, bars: bool
+) -> None:
+    parts = Parts.build(experiment)
+    games = _load_games(experiment, parts)
+    record = new_record(
+        experiment.command,
+        recipe=experiment.recipe,
+        overrides=overrides,
+        seed=experiment.seed,
+    )
+    run = RunFolder.create(folder, record, overwrite=experiment.overwrite)
+    run.write_config(experiment.to_container())
+    run.describe(panels={split: games[split].panel_hash for split in games})
+    _drive(Session(experiment, parts, run, Console(bars=bars), games), start)
+
+
+def _load_games(experiment: Experiment, parts: Parts) -> dict[str, GameSet]:
+    splits = list(experiment.evaluation.splits) if experiment.evaluation.every else []
+    if experiment.command == "eval":
+        splits = list(experiment.evaluation.splits)
+    else:
+        splits = [TRAIN, *splits]
+    known = parts.games.splits
+    for split in splits:
+        if split not in known:
+            raise GamesError(f"unknown split '{split}'. Known: {', '.join(known)}.")
+    return {split: parts.games.load(split) for split in dict.fromkeys(splits)}
+
+
+def _drive(session: Session, start: _Start) -> None:
+    """Runs the command to its end, whatever that is, and says in the folder which it was."""
+    console, folder = session.console, session.folder
+    console.line(f"run {folder.path}")
+    session.parts.tracker.start(folder.run_id, folder.path, session.experiment.to_container())
+    status: Any = "failed"
+    error: str | None = None
+    try:
+        _await(lambda: _command(session, start))
+        status = "finished"
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        status, error = "stopped", "stopped by a signal"
+    except BudgetReached as reached:
+        status, error = "stopped", str(reached)
+    except BaseException as failure:
+        error = f"{type(failure).__name__}: {failure}"
+        raise
+    finally:
+        folder.finish(status, error)
+        session.parts.tracker.finish(status)
+        if status != "finished":
+            console.line(f"{status}. Go on with: agentic-rl resume {folder.path}")
+    if status == "stopped":
+        if isinstance(error, str) and error.startswith("budget"):
+            console.line(error)
+            return
+        raise KeyboardInterrupt
+    print_summary(session)
+
+
+async def _command(session: Session, start: _Start) -> None:
+    backend = session.parts.backend
+    try:
+        await backend.start()
+        if start.weights is not None:
+            await backend.load(start.weights, optimizer=start.optimizer)
+        if session.collector.codec is not None:
+            session.console.line(session.collector.codec.framing.note)
+        if session.experiment.command == "eval":
+            done = checkpoints.finished_episodes(session.folder)
+            rows = await evaluate(session, start.update, session.experiment.evaluation.splits, done)
+            print_evaluations(session, rows)
+        else:
+            if start.weights is None:
+                await imitate(session)
+            await train(session, start.update)
+    finally:
+        await session.parts.env.close()
+        await backend.close()
+
+
+def _await(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Runs `work`; the first SIGINT or SIGTERM cancels it cleanly, a second one at once."""
+
+    async def main() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+
+        def stop(number: signal.Signals) -> None:
+            signal.signal(number, signal.SIG_DFL)
+            loop.remove_signal_handler(number)
+            task.cancel()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                loop.add_signal_handler(number, stop, number)
+            except (NotImplementedError, RuntimeError, ValueError):
+                # Not the main thread, or not a Unix: the default handlers stay.
+                continue
+        await work()
+
+    asyncio.run(main())

@@ -1,0 +1,56 @@
+"""What train and evaluate share: one open run with its parts, its folder and its console."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from agentic_rl.config import Experiment
+from agentic_rl.console import Console
+from agentic_rl.parts import Parts
+from agentic_rl.results import RunFolder
+from agentic_rl.rollout import Collector
+from agentic_rl.tabulate import cost
+from agentic_rl.types import GameSet, Message, Trajectory, Usage
+
+
+@dataclass
+class Session:
+    """An open run. `spent` is what earlier processes of the same run have used."""
+
+    experiment: Experiment
+    parts: Parts
+    folder: RunFolder
+    console: Console
+    games: dict[str, GameSet]
+    spent: Usage = field(default_factory=Usage)
+
+    @cached_property
+    def collector(self) -> Collector:
+        """Built after the backend has started: it needs its tokenizer."""
+        return Collector(
+            self.parts.env, self.parts.protocol, self.parts.backend, self.experiment.rollout
+        )
+
+    @property
+    def usage(self) -> Usage:
+        return self.spent + self.parts.backend.usage
+
+    def cost(self, usage: Usage) -> float | None:
+        return cost(usage, self.experiment.backend.get("prices"))
+
+    def transcript(self, trajectory: Trajectory) -> list[Message]:
+        """The whole conversation of a trajectory, each reply followed by its feedback."""
+        if not trajectory.steps:
+            return []
+        protocol = self.parts.protocol
+        first = trajectory.steps[0]
+        messages = protocol.opening(trajectory.task, first.observation, first.admissible_actions)
+        for number, step in enumerate(trajectory.steps, 1):
+            messages.append(Message("assistant", step.completion.text))
+            messages.append(protocol.reply(step, number))
+        return messages
+
+    def model(self) -> str:
+        """How tables name the policy."""
+        backend: dict[str, Any] = self.experiment.backend
+        return str(backend.get("model") or backend["name"])

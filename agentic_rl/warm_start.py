@@ -1,0 +1,83 @@
+"""Imitates a few walkthroughs before the first update, where the backend's recipe asks for it."""
+
+from agentic_rl.errors import ConfigError, EnvError
+from agentic_rl.interfaces import Env
+from agentic_rl.parts import adam
+from agentic_rl.session import Session
+from agentic_rl.train import TRAIN, order
+from agentic_rl.types import Completion, Demonstration, Prompt, Step, Task
+
+
+async def imitate(session: Session) -> None:
+    """Plays the walkthroughs of the first `backend.warm_start` training games, then learns them.
+
+    Raises ConfigError where the backend cannot imitate or a game has no walkthrough.
+    """
+    count = int(session.experiment.backend.get("warm_start") or 0)
+    if not count:
+        return
+    if not session.parts.backend.capabilities.imitate:
+        raise ConfigError("this backend cannot imitate: set backend.warm_start=0")
+    tasks = _spread(order(session.games[TRAIN].tasks, session.experiment.seed), count)
+    demonstrations: list[Demonstration] = []
+    for task in tasks:
+        demonstrations += await _demonstrate(session, task)
+    await session.parts.backend.imitate(demonstrations, adam(session.experiment))
+    await session.parts.backend.refresh()
+    session.console.line(
+        f"imitated {len(tasks)} walkthroughs, {len(demonstrations)} turns, before the first update"
+    )
+
+
+def _spread(tasks: list[Task], count: int) -> list[Task]:
+    """The first games of each task type in turn, so that few walkthroughs show every kind."""
+    queues: dict[str, list[Task]] = {}
+    for task in tasks:
+        queues.setdefault(task.task_type, []).append(task)
+    rounds = max(len(queue) for queue in queues.values())
+    mixed = [
+        queues[kind][number]
+        for number in range(rounds)
+        for kind in sorted(queues)
+        if number < len(queues[kind])
+    ]
+    return mixed[:count]
+
+
+async def _demonstrate(session: Session, task: Task) -> list[Demonstration]:
+    if not task.walkthrough:
+        raise ConfigError(f"{task.task_id} has no walkthrough: set backend.warm_start=0")
+    env = await session.parts.env.open(task)
+    try:
+        await env.reset()
+        return await _walk(session, task, env)
+    finally:
+        await env.close()
+
+
+async def _walk(session: Session, task: Task, env: Env) -> list[Demonstration]:
+    protocol = session.parts.protocol
+    steps: list[Step] = []
+    found = []
+    for action in task.walkthrough:
+        before = env.last
+        view = protocol.view(task, steps, before.observation, before.admissible_actions)
+        prompt = Prompt((), (), protocol.tools, view, task, 0, len(steps))
+        found.append(Demonstration(prompt, action))
+        result = await env.step(action)
+        said = Completion((), (), protocol.render(action), "stop")
+        steps.append(
+            Step(
+                before.observation,
+                before.admissible_actions,
+                before.state,
+                said,
+                action,
+                False,
+                False,
+                result,
+            )
+        )
+    if not env.last.won:
+        raise EnvError(f"the walkthrough of {task.task_id} does not win its game")
+    return found
