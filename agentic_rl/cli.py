@@ -1,5 +1,6 @@
 """`agentic-rl [command] [words] [key=value ...]`: the first word finds the command."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -7,6 +8,9 @@ from agentic_rl import __version__, commands
 from agentic_rl.errors import AgenticRLError, UsageError, did_you_mean
 
 DEFAULT = "train"
+_VALUED = frozenset(
+    {"--cfg", "-c", "--package", "-p", "--config-name", "-cn", "--config-dir", "-cd"}
+)
 
 
 def main() -> None:
@@ -42,13 +46,15 @@ def usage() -> str:
 
 
 def _dispatch(argv: list[str]) -> int:
-    if argv and argv[0] in ("-h", "--help", "help"):
+    if argv and argv[0] in ("-h", "--help", "help") and not argv[1:]:
         print(usage())
         return 0
     if argv and argv[0] in ("-V", "--version"):
         print(f"agentic-rl {__version__}")
         return 0
-    command, rest = _command(argv)
+    command, rest = _completed(argv) if _completes(argv) else _command(argv)
+    if command is None:
+        return 0  # the shell completes files
     module = commands.load(command)
     if not module.HYDRA:
         return int(module.main(rest) or 0)
@@ -58,14 +64,43 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _command(argv: list[str]) -> tuple[str, list[str]]:
-    known = commands.names()
-    if not argv or "=" in argv[0] or argv[0].startswith(("-", "~")):
+    """The first word that is no flag, no flag's value and no key=value, and the rest."""
+    known, at = commands.names(), 0
+    while at < len(argv) and argv[at].startswith("-"):
+        at += 2 if argv[at] in _VALUED else 1
+    if at >= len(argv) or "=" in argv[at] or argv[at].startswith("~"):
         return DEFAULT, argv
-    if argv[0] in known:
-        return argv[0], argv[1:]
-    raise UsageError(
-        f"unknown command '{argv[0]}'.{did_you_mean(argv[0], known)} Known: {', '.join(known)}."
-    )
+    word = argv[at]
+    if word not in known:
+        raise UsageError(
+            f"unknown command '{word}'.{did_you_mean(word, known)} Known: {', '.join(known)}."
+            " A recipe is run with +recipe=NAME."
+        )
+    return word, argv[:at] + argv[at + 1 :]
+
+
+def _completes(argv: list[str]) -> bool:
+    """Bash asks `agentic-rl -sc query=bash`, with the line so far in COMP_LINE."""
+    flags = {"-sc", "--shell-completion"}
+    asks = any(word.startswith("query=") for word in argv)
+    return asks and bool(flags & set(argv)) and "COMP_LINE" in os.environ
+
+
+def _completed(argv: list[str]) -> tuple[str | None, list[str]]:
+    """The command on the line that is completed, which is then hidden from Hydra.
+
+    Names of commands are completed here; None, where the shell's own completion is enough.
+    """
+    program, *words = os.environ["COMP_LINE"].split(" ")
+    known = commands.names()
+    typed = [word for word in words if not word.startswith("-")]
+    if len(words) == 1 and "=" not in words[0]:
+        print(" ".join(name for name in known if name.startswith(words[0])))
+    if not typed or typed[0] not in known or words[-1] is typed[0]:
+        return DEFAULT, argv
+    words.remove(typed[0])
+    os.environ["COMP_LINE"] = " ".join([program, *words])
+    return (typed[0] if commands.load(typed[0]).HYDRA else None), argv
 
 
 def _say(error: AgenticRLError, status: int) -> int:

@@ -1,5 +1,6 @@
 """The configuration a command would run with, composed in this process and touching nothing."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from agentic_rl import searchpath, slips
 from agentic_rl.config import FAMILIES, Experiment
-from agentic_rl.errors import ConfigError, did_you_mean
+from agentic_rl.errors import ConfigError
 
-SLIPS = (HydraException, OmegaConfBaseException, yaml.YAMLError, OSError, ValueError)
+SLIPS = (HydraException, OmegaConfBaseException, yaml.YAMLError, OSError, ValueError, UserWarning)
 """What composing raises for a mistake in what was typed or in a YAML file."""
 
 
@@ -66,10 +67,13 @@ def load(
     command: str = "",
 ) -> DictConfig:
     """Composes with Hydra's own block; every slip becomes a ConfigError of one line."""
+    line = slips.Line(command=command, overrides=tuple(overrides), loader=loader)
     try:
-        cfg = loader.load_configuration(primary, list(overrides), run_mode=mode)
+        slips.check(line)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".* is not available")  # a folder to search
+            cfg = loader.load_configuration(primary, list(overrides), run_mode=mode)
     except SLIPS as error:
-        line = slips.Line(command=command, primary=primary, overrides=tuple(overrides))
         raise ConfigError(slips.word(error, line)) from error
     _refuse_clashes(loader, cfg.hydra.runtime.choices)
     return cfg
@@ -97,10 +101,3 @@ def _refuse_clashes(loader: ConfigLoaderImpl, choices: Any) -> None:
             raise ConfigError(
                 f"two options are called {family}={chosen}: {ours} and {other}; rename one of them"
             )
-
-
-def refuse_unknown(kind: str, name: str, known: Sequence[str]) -> None:
-    """One wording for names looked up outside the registries."""
-    if name not in known:
-        near = did_you_mean(name, known)
-        raise ConfigError(f"unknown {kind} '{name}'.{near} Known: {', '.join(known)}.")

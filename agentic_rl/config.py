@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentic_rl.errors import ConfigError, did_you_mean
+from agentic_rl.wording import near_key, plain
 
 FAMILIES = ("games", "env", "protocol", "reward", "advantage", "loss", "backend", "tracker")
 """One word each: config group, package, registry kind and table column."""
@@ -110,16 +111,15 @@ class Experiment:
         from omegaconf import OmegaConf
         from omegaconf.errors import OmegaConfBaseException
 
-        content = OmegaConf.to_container(OmegaConf.create(cfg), resolve=True)
-        assert isinstance(content, dict)
-        content.pop("hydra", None)
-        content.pop("defaults", None)
-        _refuse_unknown_keys(content)
         try:
+            content = OmegaConf.to_container(OmegaConf.create(cfg), resolve=True)
+            assert isinstance(content, dict)
+            content.pop("hydra", None)
+            content.pop("defaults", None)
+            _refuse_unknown_keys(content)
             experiment = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), content))
         except OmegaConfBaseException as error:
-            where = f"{error.full_key}: " if error.full_key else ""
-            raise ConfigError(f"{where}{str(error.msg or error).splitlines()[0]}") from error
+            raise ConfigError(plain(str(error.msg or error), str(error.full_key or ""))) from error
         assert isinstance(experiment, cls)
         experiment._check_values()
         return experiment
@@ -164,25 +164,40 @@ class Experiment:
             self.rollout.min_group = self.group_size
 
 
-def _refuse_unknown_keys(content: Mapping[Any, Any]) -> None:
-    """`+key=value` opens Hydra's schema, so keys are checked once more, sections included."""
+def schema_keys() -> list[str]:
+    """Every key of an experiment, sections with their own; a component's node is one key."""
     from omegaconf import DictConfig, OmegaConf
 
     schema = OmegaConf.structured(Experiment)
-    for key, value in content.items():
-        if key not in schema:
-            raise ConfigError(_unknown_key(str(key), [str(known) for known in schema]))
+    keys: list[str] = []
+    for key in map(str, schema):
         section = schema[key]
-        if key in FAMILIES or not isinstance(section, DictConfig) or not isinstance(value, dict):
-            continue
-        for inner in value:
-            if inner not in section:
-                known = [f"{key}.{name}" for name in map(str, section)]
-                raise ConfigError(_unknown_key(f"{key}.{inner}", known))
+        keys.append(key)
+        if key not in FAMILIES and isinstance(section, DictConfig):
+            keys += [f"{key}.{inner}" for inner in map(str, section)]
+    return keys
 
 
-def _unknown_key(key: str, known: list[str]) -> str:
-    return f"no key '{key}'.{did_you_mean(key, known)} See `agentic-rl --cfg job` for all keys."
+def list_keys() -> list[str]:
+    """Keys whose value is a list."""
+    from omegaconf import ListConfig, OmegaConf
+
+    schema = OmegaConf.structured(Experiment)
+    return [key for key in schema_keys() if isinstance(OmegaConf.select(schema, key), ListConfig)]
+
+
+def _refuse_unknown_keys(content: Mapping[Any, Any]) -> None:
+    """`+key=value` opens Hydra's schema, so keys are checked once more, sections included."""
+    known = schema_keys()
+    sections = {key.partition(".")[0] for key in known if "." in key}
+    for key, value in ((str(key), value) for key, value in content.items()):
+        inner = value if key in sections and isinstance(value, dict) else ()
+        for typed in (key, *(f"{key}.{name}" for name in inner)):
+            if typed not in known:
+                raise ConfigError(
+                    f"no key '{typed}'.{near_key(typed, known)}"
+                    " See `agentic-rl --cfg job` for all keys."
+                )
 
 
 def _at_least(*bounds: tuple[str, float, float]) -> None:

@@ -118,7 +118,7 @@ def _parser(command: str) -> _Parser:
     add("--config-name", "-cn", help="Another primary config, such as a run's `resolved`")
     add("--config-dir", "-cd", help="One more folder of configs, such as a run folder")
     add("--info", "-i", const="all", nargs="?", choices=_INFO, help="What Hydra found")
-    add("overrides", nargs="*", help="key=value, +recipe=NAME, ~key")
+    add("overrides", nargs="*", help="key=value, +recipe=NAME")
     return parser
 
 
@@ -177,6 +177,7 @@ def _launch(hydra: Hydra, line: _Line) -> int:
     multirun = line.multirun
     cfg = _load(hydra, line, RunMode.MULTIRUN if multirun else RunMode.RUN)
     multirun = multirun or cfg.hydra.mode is RunMode.MULTIRUN
+    _check_folder(cfg, "hydra.sweep.dir" if multirun else "hydra.run.dir")
     task = Task(line.command, line.words)
     if multirun:
         _check_jobs(hydra, line, cfg)
@@ -185,6 +186,11 @@ def _launch(hydra: Hydra, line: _Line) -> int:
     Experiment.from_cfg(compose.without_hydra(cfg))
     result = hydra.run(line.primary, task, [*line.overrides, "hydra.mode=RUN"])
     return _say_failure(result)
+
+
+def _check_folder(cfg: DictConfig, key: str) -> None:
+    if not str(OmegaConf.select(cfg, key) or "").strip():
+        raise ConfigError(f"{key} is empty: name a folder for the run")
 
 
 def _load(hydra: Hydra, line: _Line, mode: RunMode) -> DictConfig:

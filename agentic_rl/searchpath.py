@@ -13,6 +13,8 @@ from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSou
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 
+from agentic_rl.errors import ConfigError
+
 _PACKAGE = Path(__file__).resolve().parent
 RECIPES = "recipe"
 
@@ -45,12 +47,13 @@ class RecipeSource(ConfigSource):
         file = self._inside(self._normalize_file_name(config_path))
         if file is None or not file.is_file():
             raise ConfigLoadError(f"no recipe {config_path}")
-        text = file.read_text(encoding="utf-8")
+        try:
+            header = self._get_header_dict(file.read_text(encoding="utf-8")[:512])
+            config = OmegaConf.load(file)
+        except ValueError as error:
+            raise ConfigError(f"{short(file)}: {error}") from error
         return ConfigResult(
-            provider=self.provider,
-            path=self.full_path(),
-            config=OmegaConf.create(text),
-            header=self._get_header_dict(text[:512]),
+            provider=self.provider, path=self.full_path(), config=config, header=header
         )
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
@@ -81,6 +84,11 @@ class AgenticRLSearchPath(SearchPathPlugin):
         own = Path.cwd() / "conf"
         if own.is_dir() and own.resolve() != data_dir("conf"):
             search_path.append("./conf", f"file://{own}")
+
+
+def short(path: Path) -> str:
+    """The path as a person would type it from here."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def recipe_folders() -> Iterator[tuple[str, Path]]:
