@@ -1,0 +1,130 @@
+"""Hashed features of a command in a state. One row a command; rows that agree are built once."""
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rl.backend.linear.history import Command, History, command_of
+
+VERSION = 1
+"""Part of every checkpoint: weights mean nothing under other features."""
+
+Row = tuple[str, ...]
+
+
+class State:
+    """What all commands of one turn share."""
+
+    __slots__ = ("history", "key", "wanted")
+
+    def __init__(self, history: History, actions: tuple[str, ...]) -> None:
+        self.history = history
+        goal = history.goal
+        held = history.held or _held_by_list(actions)
+        processed = goal.kind not in ("clean", "heat", "cool") or (
+            (held, goal.kind) in history.processed
+        )
+        self.wanted = {
+            place
+            for thing, place in history.where.items()
+            if goal.match(thing) == "t" and thing not in history.delivered
+        }
+        phase = (
+            goal.kind,
+            goal.match(held),
+            "done" if processed else "raw",
+            str(min(len(history.delivered), 2)),
+        )
+        signs = (
+            "closed" if history.place in history.closed else "open",
+            "known" if self.wanted else "unknown",
+            "here" if history.place in self.wanted else "away",
+        )
+        self.key = (*phase, *signs, history.last, str(history.refused), goal.target)
+
+
+def _held_by_list(actions: tuple[str, ...]) -> str:
+    """Only what is held can be moved, so the list tells where the history does not."""
+    for action in actions:
+        if action.startswith("move "):
+            return command_of(action).thing
+    return ""
+
+
+def describe(state: State, command: Command, text: str, form: str) -> Row:
+    """What sets one command apart from the others of its turn; all that its features may read."""
+    history = state.history
+    thing = "p" if command.thing in history.delivered else history.goal.match(command.thing)
+    place = command.place
+    return (
+        form,
+        command.verb,
+        thing,
+        history.goal.match(place),
+        command.place_type or command.thing_type,
+        str(min(history.given.get(text, 0), 3)),
+        str(min(history.visits.get(place, 0), 2)) if command.verb == "go" else "-",
+        "k" if place in state.wanted else "-",
+    )
+
+
+def names(key: Row, row: Row) -> tuple[str, ...]:
+    """The features of one command, by name."""
+    kind, held, raw, count, closed, known, here, last, refused, target = key
+    form, verb, thing, goal_place, type_, given, visits, has = row
+    phase = f"{kind}|{held}|{raw}|{count}"
+    what = f"{form}|{verb}|{thing}|{goal_place}"
+    return (
+        f"0|{form}|{verb}",
+        f"1|{what}",
+        f"2|{phase}|{what}",
+        f"3|{what}|{given}",
+        f"4|{phase}|{what}|{given}",
+        f"5|{last}|{refused}|{what}",
+        f"6|{verb}|{type_}",
+        f"7|{kind}|{held}|{raw}|{verb}|{type_}",
+        f"8|{target}|{held}|{verb}|{type_}",
+        f"9|{verb}|{visits}|{has}|{held}|{raw}",
+        f"10|{closed}|{known}|{here}|{what}",
+        f"11|{held}|{raw}|{known}|{here}|{what}|{visits}|{has}",
+    )
+
+
+WIDTH = len(names(("",) * 10, ("",) * 8))
+
+
+class FeatureTable:
+    """Feature rows by signature: a turn's commands become columns of one integer table."""
+
+    def __init__(self, bits: int) -> None:
+        self.size = 1 << bits
+        self._table = np.zeros((WIDTH, 1024), dtype=np.int32)
+        self._count = 0
+        self._rows: dict[Row, dict[Row, int]] = {}
+
+    def row_ids(self, state: State, commands: Sequence[tuple[str, str]]) -> NDArray[np.int32]:
+        """One id a (command, form)."""
+        known = self._rows.setdefault(state.key, {})
+        ids = []
+        for text, form in commands:
+            row = describe(state, command_of(text), text, form)
+            number = known.get(row)
+            if number is None:
+                number = known[row] = self._add(names(state.key, row))
+            ids.append(number)
+        return np.array(ids, dtype=np.int32)
+
+    def columns(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+        """[feature, command]: indices into the weights."""
+        return self._table[:, ids]
+
+    def _add(self, features: Row) -> int:
+        if self._count == self._table.shape[1]:
+            self._table = np.concatenate([self._table, np.zeros_like(self._table)], axis=1)
+        self._table[:, self._count] = [
+            zlib.crc32(name.encode()) & (self.size - 1) for name in features
+        ]
+        self._count += 1
+        return self._count - 1
