@@ -21,6 +21,9 @@ from agentic_rl.advantage.state_key import StateKey
 from agentic_rl.errors import ConfigError
 from agentic_rl.types import Advantages, ScoredGroup
 
+DUST = 1e-12
+"""A level's value below this is a 0 that was rounded."""
+
 
 @advantages.register("hierarchical")
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Hierarchical:
         """Levels whose value is 0 say nothing, so they take no weight either."""
         weighted = total = 0.0
         for weight, value in zip(weights, values, strict=True):
-            if value != 0.0:
+            if abs(value) > DUST:
                 weighted += weight * value
                 total += weight
         return weighted / (total + self.eps) if total else 0.0
