@@ -214,14 +214,22 @@ def _check_jobs(hydra: Hydra, line: _Line, cfg: DictConfig) -> None:
     loader = hydra.config_loader
     assert isinstance(loader, ConfigLoaderImpl)
     params = [f"{key}={value}" for key, value in (cfg.hydra.sweeper.params or {}).items()]
-    typed = OverridesParser.create(config_loader=loader).parse_overrides(
-        [*params, *cfg.hydra.overrides.task]
-    )
-    (jobs,) = BasicSweeper.split_arguments(typed, None)
+    jobs = _split_jobs(loader, [*params, *cfg.hydra.overrides.task])
     fixed = list(cfg.hydra.overrides.hydra)
     for job in jobs:
         found = compose.load(loader, line.primary, [*fixed, *job], command=line.command)
         Experiment.from_cfg(compose.without_hydra(found))
+
+
+def sweep_jobs(overrides: Sequence[str]) -> list[list[str]]:
+    """The overrides of each job of a sweep, in the order of the jobs' numbers."""
+    return _split_jobs(compose.open_loader(), overrides)
+
+
+def _split_jobs(loader: ConfigLoaderImpl, overrides: Sequence[str]) -> list[list[str]]:
+    typed = OverridesParser.create(config_loader=loader).parse_overrides(list(overrides))
+    (jobs,) = BasicSweeper.split_arguments(typed, None)
+    return [list(job) for job in jobs]
 
 
 def _say_failure(result: JobReturn) -> int:
@@ -236,16 +244,30 @@ def _say_failures(results: Any) -> int:
     """At the end of a sweep: which jobs failed, with what was theirs and one line each."""
     returned = [job for batch in results or () for job in batch if isinstance(job, JobReturn)]
     failed = [
-        (job.hydra_cfg.hydra.job.num, job.return_value)
+        (job.hydra_cfg.hydra, job.return_value)
         for job in returned
         if job.hydra_cfg is not None and isinstance(job.return_value, Failure)
     ]
     if not failed:
         return 0
-    print(f"{len(failed)} of {len(returned)} jobs failed:", file=sys.stderr)
-    for number, failure in failed:
-        print(f"  job {number} ({' '.join(failure.overrides)}): {failure.line}", file=sys.stderr)
+    lines = {failure.line for _, failure in failed}
+    count = f"{len(failed)} of {len(returned)} jobs failed"
+    if len(lines) == 1 and len(failed) == len(returned):
+        print(f"{count}: {lines.pop()}", file=sys.stderr)
+        _remove_unused(Path(failed[0][0].sweep.dir))
+        return 1
+    print(f"{count}:", file=sys.stderr)
+    for hydra, failure in failed:
+        typed = " ".join(failure.overrides)
+        print(f"  job {hydra.job.num} ({typed}): {failure.line}", file=sys.stderr)
     return 1
+
+
+def _remove_unused(folder: Path) -> None:
+    """A sweep's folder in which no job has written anything."""
+    if [path.name for path in folder.iterdir()] == ["multirun.yaml"]:
+        (folder / "multirun.yaml").unlink()
+        _remove_empty(folder)
 
 
 def _remove_empty(folder: Path) -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from agentic_rl import checkpoint as checkpoints
 from agentic_rl.config import Experiment
 from agentic_rl.console import Console
-from agentic_rl.errors import ConfigError, GamesError
+from agentic_rl.errors import ConfigError, GamesError, RunFolderError
 from agentic_rl.evaluate import evaluate
 from agentic_rl.parts import Parts
-from agentic_rl.results import RunFolder, new_record
+from agentic_rl.results import RunFolder, RunRecord, new_record, read_record
 from agentic_rl.session import Session
 from agentic_rl.summary import print_evaluations, print_summary
 from agentic_rl.train import TRAIN, BudgetReached, train
@@ -59,9 +59,11 @@ def eval_command(
 def resume_command(folder: Path, *, updates: int | None = None, bars: bool = True) -> None:
     """Goes on with a run in its own folder, from its last complete checkpoint."""
     experiment = checkpoints.experiment_of(folder)
+    experiment.overwrite = False
+    last = checkpoints.last(folder)
+    _check_resume(read_record(folder), experiment, last.update if last else 0, updates)
     if updates is not None:
         experiment.updates = updates
-    last = checkpoints.last(folder)
     start = _Start()
     if last and experiment.command == "train":
         start = _Start(last.update, last.checkpoint, True, checkpoints.spent(last))
@@ -77,6 +79,18 @@ def resume_command(folder: Path, *, updates: int | None = None, bars: bool = Tru
     run.write_config(experiment.to_container())
     session = Session(experiment, parts, run, Console(bars=bars), games, start.spent)
     _drive(session, start)
+
+
+def _check_resume(record: RunRecord, experiment: Experiment, done: int, asked: int | None) -> None:
+    """RunFolderError where there is nothing left to do, ConfigError for an impossible wish."""
+    if asked is not None and experiment.command != "train":
+        raise ConfigError("updates= belongs to training runs")
+    updates = experiment.updates if asked is None else asked
+    if updates < done:
+        raise ConfigError(f"updates={updates}: the run has a checkpoint of update {done} already")
+    if record.state == "finished" and updates == experiment.updates:
+        more = f": go on with updates=N above {updates}" if experiment.command == "train" else ""
+        raise RunFolderError(f"the run is finished{more}")
 
 
 def _run_new(
