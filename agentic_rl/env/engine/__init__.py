@@ -1,0 +1,24 @@
+"""A compiled engine for TextWorld's PDDL games.
+
+A game file is read once; its domain, grammar and goal become Python code that plays from tables,
+byte for byte as TextWorld's PddlEnv does. States are values: a branch costs a reference.
+What it cannot reproduce it refuses with `UnsupportedGame`. `source_of(game)` shows the code.
+"""
+
+from agentic_rl.env.engine.errors import UnsafeGame, UnsupportedGame
+from agentic_rl.env.engine.game import Game, GameFile, parse_file, read_file
+from agentic_rl.env.engine.naming import alfworld_names
+from agentic_rl.env.engine.world import Move, Node, World
+
+__all__ = [
+    "Game",
+    "GameFile",
+    "Move",
+    "Node",
+    "UnsafeGame",
+    "UnsupportedGame",
+    "World",
+    "alfworld_names",
+    "parse_file",
+    "read_file",
+]
