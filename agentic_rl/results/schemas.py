@@ -254,3 +254,6 @@ RUNS = Table(
     ("run_id",),
 )
 """One row a run, made of its `run.json`."""
+
+TOKENS_BILLED = ("tokens_prefill", "tokens_sampled", "tokens_trained")
+"""What a run's tokens add up from; the cached ones are apart."""

@@ -1,0 +1,169 @@
+"""`agentic-rl compare [FOLDER ...]`: run folders side by side."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentic_rl.commands._tables import Cells
+    from agentic_rl.compare import Comparison
+
+HELP = "runs side by side: agentic-rl compare outputs/ [--pair] [--format markdown]"
+HYDRA = False
+
+NOTHING = "-"
+
+
+def main(argv: list[str]) -> int:
+    from agentic_rl.commands._tables import write_table
+    from agentic_rl.compare import Choice, by_settings, compare
+    from agentic_rl.errors import UsageError
+    from agentic_rl.pairs import pair
+
+    options = _parse(argv)
+    choice = Choice(options.statistic, options.window)
+    if options.pair:
+        if options.statistic == "window" or options.group:
+            raise UsageError("--pair goes with --statistic last or best, and without --group")
+        paired = pair(options.folders, choice)
+        write_table(paired.frame, pair_cells(paired), options.format, options.out)
+        return 0
+    compared = compare(options.folders, choice)
+    if options.group:
+        compared = by_settings(compared)
+    cells = group_cells(compared) if options.group else run_cells(compared)
+    write_table(compared.frame, cells, options.format, options.out)
+    return 0
+
+
+def run_cells(comparison: "Comparison") -> "Cells":
+    """One row a run."""
+    from agentic_rl.commands._tables import Cells
+
+    splits = comparison.splits
+    rows = []
+    for row in comparison.frame.iter_rows(named=True):
+        success = [
+            _rate(row, f"success_{split}", f"low_{split}", f"high_{split}") for split in splits
+        ]
+        rows.append(
+            [
+                row["run"],
+                row["recipe"] or NOTHING,
+                row["differs"] or NOTHING,
+                str(row["seed"]),
+                str(row["seeds"]),
+                row["status"],
+                str(row["updates"]),
+                *success,
+                *_tail(row),
+            ]
+        )
+    head = ["run", "recipe", "differs", "seed", "seeds", "status", "updates", *splits, *_TAIL]
+    right = {"seed", "seeds", "updates", *splits, *_TAIL}
+    return Cells(head, rows, frozenset(right), comparison.notes)
+
+
+def group_cells(comparison: "Comparison") -> "Cells":
+    """One row for each recipe and its settings."""
+    from agentic_rl.commands._tables import Cells
+
+    splits = comparison.splits
+    rows = [
+        [
+            row["recipe"] or NOTHING,
+            row["differs"] or NOTHING,
+            str(row["runs"]),
+            str(row["seeds"]),
+            str(row["finished"]),
+            *(
+                _rate(row, f"success_{name}", f"lowest_{name}", f"highest_{name}")
+                for name in splits
+            ),
+            *_tail(row),
+        ]
+        for row in comparison.frame.iter_rows(named=True)
+    ]
+    head = ["recipe", "differs", "runs", "seeds", "finished", *splits, *_TAIL]
+    right = {"runs", "seeds", "finished", *splits, *_TAIL}
+    return Cells(head, rows, frozenset(right), comparison.notes)
+
+
+def pair_cells(comparison: "Comparison") -> "Cells":
+    """One row for each run and split, against the first run."""
+    from agentic_rl.commands._tables import Cells
+
+    rows = [
+        [
+            row["split"],
+            row["run"],
+            row["against"],
+            str(row["games"]),
+            str(row["left_out"]),
+            _percent(row["success"]),
+            _percent(row["success_against"]),
+            f"{100 * row['difference']:+.1f} [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]",
+            str(row["better"]),
+            str(row["worse"]),
+            f"{row['p']:.3g}",
+        ]
+        for row in comparison.frame.iter_rows(named=True)
+    ]
+    words = ["split", "run", "against"]
+    numbers = ["games", "left out", "success", "success against", "difference", "better", "worse"]
+    return Cells([*words, *numbers, "p"], rows, frozenset([*numbers, "p"]), comparison.notes)
+
+
+_TAIL = ("training", "return", "invalid", "tokens", "cost")
+
+
+def _tail(row: dict[str, Any]) -> list[str]:
+    return [
+        _percent(row["success_training"]),
+        _number(row["return"], 3),
+        _number(row["invalid_actions"], 2),
+        _short(row["tokens"]),
+        _number(row["cost"], 2),
+    ]
+
+
+def _rate(row: dict[str, Any], name: str, low: str, high: str) -> str:
+    if row[name] is None or row[low] is None or row[high] is None:
+        return _percent(row[name])
+    return f"{_percent(row[name])} [{100 * row[low]:.1f}, {100 * row[high]:.1f}]"
+
+
+def _percent(value: float | None) -> str:
+    return NOTHING if value is None else f"{100 * value:.1f} %"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return NOTHING if value is None else f"{value:.{digits}f}"
+
+
+def _short(value: float) -> str:
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.1f}{unit}"
+    return f"{value:.0f}"
+
+
+def _parse(argv: list[str]) -> Any:
+    from agentic_rl.commands._arguments import Arguments
+    from agentic_rl.commands._tables import FORMATS
+
+    parser = Arguments("compare", "One row for each run in or below the folders.")
+    parser.add_argument("folders", nargs="*", default=["outputs"], metavar="FOLDER")
+    parser.add_argument("--statistic", choices=("last", "best", "window"), default="last")
+    parser.add_argument("--window", type=int, default=3, metavar="N", help="evaluations to average")
+    parser.add_argument(
+        "--group", action="store_true", help="one row for all seeds of the same settings"
+    )
+    parser.add_argument(
+        "--pair", action="store_true", help="each run against the first, game by game"
+    )
+    parser.add_argument("--format", choices=FORMATS, default="text")
+    parser.add_argument("--out", type=Path, metavar="FILE")
+    options = parser.parse_args(argv)
+    if options.window < 1:
+        parser.error("--window is below 1")
+    return options

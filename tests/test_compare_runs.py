@@ -1,0 +1,218 @@
+"""Comparing runs: what differs, which evaluation is shown, pairing game by game."""
+
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+import pytest
+from run_folders import evaluate, new_run, row, update_row
+
+from agentic_rl.commands.compare import main
+from agentic_rl.compare import Choice, by_settings, compare, differences
+from agentic_rl.errors import AgenticRLError
+from agentic_rl.pairs import pair
+from agentic_rl.results.statistics import mcnemar
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _wins(count: int, n: int = 20) -> list[bool]:
+    return [number < count for number in range(n)]
+
+
+def _sweep(root: Path) -> None:
+    """Two learning rates, two seeds each; one still running, one failed."""
+    sizes = itertools.product((0.01, 0.05), (0, 1))
+    for number, (lr, seed) in enumerate(sizes):
+        config = {"lr": lr, "reward": {"name": "success_minus_invalid", "penalty": -0.1}}
+        run = new_run(root / f"sweeps/{number}", config, run_id=f"run-{number}", seed=seed)
+        if number == 3:
+            run.finish("failed", "the backend is gone")
+            continue
+        evaluate(run, 0, _wins(4))
+        for update in (1, 2):
+            run.append("updates", [update_row(update, success=update / 4, cost=0.5 * update)])
+        evaluate(run, 2, _wins(8 + 3 * number))
+        if number != 2:
+            run.finish("finished")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("compare.txt", ["sweeps"]),
+        ("compare_group.txt", ["sweeps", "--group", "--statistic", "best"]),
+        ("compare.md", ["sweeps", "--format", "markdown", "--statistic", "window"]),
+        ("compare.csv", ["sweeps", "--format", "csv"]),
+        ("compare_pair.txt", ["sweeps/0", "sweeps/1", "sweeps/2", "--pair"]),
+    ],
+)
+def test_the_tables_are_those_kept(tmp_path: Path, name: str, words: list[str]) -> None:
+    _sweep(tmp_path)
+    with inside(tmp_path):
+        assert main([*words, "--out", "table"]) == 0
+    assert (tmp_path / "table").read_bytes() == (GOLDEN / name).read_bytes()
+
+
+def test_parquet_holds_the_same_numbers(tmp_path: Path) -> None:
+    _sweep(tmp_path)
+    main([str(tmp_path), "--format", "parquet", "--out", str(tmp_path / "table.parquet")])
+    expected = compare([tmp_path], Choice()).frame
+    assert pl.read_parquet(tmp_path / "table.parquet").equals(expected)
+
+
+def test_only_what_differs_is_named() -> None:
+    base = {"lr": 0.1, "seed": 0, "recipe": "a", "advantage.name": "rloo", "advantage.eps": 1}
+    assert differences([base, base | {"seed": 1, "recipe": "b"}]) == ["", ""]
+    assert differences([base, base | {"lr": 0.2}]) == ["lr=0.1", "lr=0.2"]
+    # Another component has other options: its name says it.
+    other = base | {"advantage.name": "max_rl", "advantage.eps": 2, "advantage.power": 3}
+    assert differences([base, other]) == ["advantage=rloo", "advantage=max_rl"]
+    twin = base | {"advantage.eps": 5}
+    assert differences([base, other, twin]) == [
+        "advantage=rloo advantage.eps=1",
+        "advantage=max_rl",
+        "advantage=rloo advantage.eps=5",
+    ]
+    lists = [{"splits": ["a"], "x": None}, {"splits": ["a", "b"], "x": True}, {}]
+    assert differences(lists) == ["splits=[a] x=null", "splits=[a,b] x=true", ""]
+
+
+@pytest.mark.parametrize(
+    ("choice", "success", "update"),
+    [
+        (Choice("last"), 0.5, 3),
+        (Choice("best"), 0.75, 2),
+        (Choice("window", 2), 0.625, 3),
+        (Choice("window", 9), 1.6 / 3, 3),
+    ],
+)
+def test_the_statistic_is_the_one_asked_for(
+    tmp_path: Path, choice: Choice, success: float, update: int
+) -> None:
+    run = new_run(tmp_path)
+    for number, count in enumerate((7, 15, 10), start=1):
+        evaluate(run, number, _wins(count))
+    compared = compare([tmp_path], choice)
+    (shown,) = compared.frame.rows(named=True)
+    assert shown["success_valid_unseen"] == pytest.approx(success)
+    assert shown["update_valid_unseen"] == update
+    assert (shown["low_valid_unseen"] is None) == (choice.statistic == "window")
+    assert any(choice.describe() in note for note in compared.notes)
+
+
+def test_return_and_invalid_actions_weigh_each_episode_once(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    evaluate(run, 1, _wins(10, 10), split="a")
+    evaluate(run, 1, _wins(0, 30), split="b")
+    (shown,) = compare([tmp_path], Choice()).frame.rows(named=True)
+    assert shown["return"] == pytest.approx((10 * 0.9 - 30 * 0.1) / 40)
+    assert shown["invalid_actions"] == pytest.approx(1.0)
+    assert shown["tokens"] == 2 * 1050
+    assert shown["cost"] is None
+
+
+def test_a_run_without_one_evaluation_still_has_its_row(tmp_path: Path) -> None:
+    new_run(tmp_path / "empty")
+    run = new_run(tmp_path / "failed")
+    nothing = {"n": 0, "won": 0, "errors": 3, "invalid_actions": 0, "panel_hash": "a"}
+    run.append("evaluations", [row("evaluations", split="s", task_type="all", **nothing)])
+    compared = compare([tmp_path], Choice())
+    assert compared.frame["success_s"].to_list() == [None, None]
+    assert main([str(tmp_path), "--out", str(tmp_path / "t")]) == 0
+
+
+def test_seeds_of_the_same_settings_share_a_row(tmp_path: Path) -> None:
+    _sweep(tmp_path)
+    compared = compare([tmp_path], Choice())
+    assert compared.frame["seeds"].to_list() == [2, 2, 1, 1]
+    grouped = by_settings(compared).frame.rows(named=True)
+    assert [entry["differs"] for entry in grouped] == ["lr=0.01", "lr=0.05"]
+    assert grouped[0]["success_valid_unseen"] == pytest.approx((8 + 11) / 40)
+    assert grouped[0]["lowest_valid_unseen"] == pytest.approx(0.4)
+    assert [entry["finished"] for entry in grouped] == [2, 0]
+
+
+def test_a_copied_run_is_a_row_of_its_own(tmp_path: Path) -> None:
+    for name, count in (("a", 3), ("b", 9)):
+        evaluate(new_run(tmp_path / name, run_id="same"), 1, _wins(count, 10))
+    compared = compare([tmp_path], Choice()).frame
+    assert compared["success_valid_unseen"].to_list() == [0.3, 0.9]
+
+
+def test_pairs_are_counted_game_by_game(tmp_path: Path) -> None:
+    evaluate(new_run(tmp_path / "a"), 1, [True, True, False, False, False, True])
+    evaluate(new_run(tmp_path / "b"), 1, [True, False, True, True, True, True])
+    (shown,) = pair([tmp_path / "a", tmp_path / "b"], Choice()).frame.rows(named=True)
+    assert (shown["better"], shown["worse"], shown["games"]) == (3, 1, 6)
+    assert shown["difference"] == pytest.approx(2 / 6)
+    assert shown["p"] == mcnemar(3, 1)
+    assert shown["low"] <= shown["difference"] <= shown["high"]
+    assert shown["run"] == str(tmp_path / "b")
+
+
+def test_repeats_count_by_game(tmp_path: Path) -> None:
+    evaluate(new_run(tmp_path / "a"), 1, [True, False, True, True], repeats=2)
+    evaluate(new_run(tmp_path / "b"), 1, [False, False, True, True], repeats=2)
+    (shown,) = pair([tmp_path / "a", tmp_path / "b"], Choice()).frame.rows(named=True)
+    assert (shown["games"], shown["better"], shown["worse"]) == (2, 0, 1)
+    assert shown["difference"] == pytest.approx(-0.25)
+
+
+def test_failed_episodes_are_in_no_pair(tmp_path: Path) -> None:
+    evaluate(new_run(tmp_path / "a"), 1, [True, True, False])
+    run = new_run(tmp_path / "b")
+    evaluate(run, 1, [True, True, False])
+    lines = (run.path / "episodes.ndjson").read_text().splitlines()
+    lines[0] = json.dumps(json.loads(lines[0]) | {"error": "gone", "won": False})
+    (run.path / "episodes.ndjson").write_text("\n".join(lines) + "\n")
+    (shown,) = pair([tmp_path], Choice()).frame.rows(named=True)
+    assert (shown["games"], shown["left_out"], shown["better"], shown["worse"]) == (2, 1, 0, 0)
+
+
+def test_unlike_panels_are_not_paired_and_are_noted(tmp_path: Path) -> None:
+    evaluate(new_run(tmp_path / "a"), 1, _wins(3), panel="aaaa")
+    evaluate(new_run(tmp_path / "b"), 1, _wins(3, 10), panel="bbbb")
+    with pytest.raises(AgenticRLError, match=r"unlike panels.*20 games.*aaaa"):
+        pair([tmp_path], Choice())
+    assert any("2 unlike panels" in note for note in compare([tmp_path], Choice()).notes)
+    evaluate(new_run(tmp_path / "c"), 1, _wins(3), split="valid_seen")
+    with pytest.raises(AgenticRLError, match="share no evaluated split"):
+        pair([tmp_path / "a", tmp_path / "c"], Choice())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere"], "no folder 'nowhere'"),
+        (["empty"], "no run in or below empty"),
+        (["empty", "--formt", "csv"], "unrecognized arguments"),
+        (["empty", "--format", "xml"], "invalid choice"),
+        (["empty", "--window", "0"], "--window is below 1"),
+        (["one", "--format", "parquet"], "needs --out"),
+        (["one", "--pair"], "the only run"),
+        (["one", "--pair", "--statistic", "window"], "--pair goes with"),
+        (["one", "--out", "no/such/folder/t"], "cannot be written"),
+        (["one", "--format", "parquet", "--out", "no/such/folder/t"], "cannot be written"),
+    ],
+)
+def test_slips_are_one_line(tmp_path: Path, words: list[str], message: str) -> None:
+    (tmp_path / "empty").mkdir()
+    new_run(tmp_path / "one")
+    with inside(tmp_path), pytest.raises(AgenticRLError, match=message) as caught:
+        main(words)
+    assert "\n" not in str(caught.value)
