@@ -84,6 +84,13 @@ def _check(experiment: Experiment, parts: Parts) -> None:
             f"backend '{name}' takes {limit} tokens at most:"
             f" set rollout.max_trajectory_tokens={limit} or below"
         )
+    if experiment.budget.max_cost is not None and not experiment.backend.get("prices"):
+        raise ConfigError("budget.max_cost needs prices: set backend.prices, or budget.max_tokens")
+    if "state" in parts.advantage.needs and not parts.env.gives_state:
+        raise ConfigError(
+            f"advantage '{experiment.advantage['name']}' needs the engine's facts of each state,"
+            " which this environment does not give: set env.engine=compiled"
+        )
     if experiment.command == "eval":
         return
     if not can.train:
@@ -100,3 +107,5 @@ def _check(experiment: Experiment, parts: Parts) -> None:
             f"advantage '{experiment.advantage['name']}' needs log-probabilities of given text,"
             f" which backend '{name}' cannot score: choose another advantage"
         )
+    if "score" in parts.advantage.needs and not experiment.advantage.get("skill"):
+        raise ConfigError("the advantage needs the teacher's text: set advantage.skill='...'")

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from agentic_rl import datums
+from agentic_rl import datums, evidence
 from agentic_rl.advantage.state_sharing import state_sharing
 from agentic_rl.errors import BackendError
 from agentic_rl.evaluate import evaluate
@@ -122,6 +122,10 @@ async def _collect(session: Session, update: int) -> _Collected:
         )
     _refuse_total_failure(groups)
     survivors = score(groups, parts.reward, experiment.rollout)
+    if "score" in parts.advantage.needs:
+        skill = str(experiment.advantage.get("skill") or "")
+        scored = await evidence.gather(survivors.groups, parts.backend, skill)
+        survivors = Survivors(tuple(scored), survivors.groups_dropped)
     advantages = estimate(survivors.groups, parts.advantage, experiment.rollout)
     batch, counts = datums.build(survivors.groups, advantages)
     return _Collected(groups, survivors, advantages, batch, counts)

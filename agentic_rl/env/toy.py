@@ -189,6 +189,10 @@ class Toy:
     def fallbacks(self) -> int:
         return 0
 
+    @property
+    def gives_state(self) -> bool:
+        return True
+
     async def open(self, task: Task) -> ToyEnv:
         return ToyEnv(ToyGame.of(task.task_id), self.fail_at)
 
