@@ -1,0 +1,1 @@
+"""What the backends of a training service share: everything but the SDK's own verbs."""
