@@ -8,6 +8,7 @@ from agentic_rl import __version__, commands
 from agentic_rl.errors import AgenticRLError, UsageError, did_you_mean
 
 DEFAULT = "train"
+_INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 _VALUED = frozenset(
     {"--cfg", "-c", "--package", "-p", "--config-name", "-cn", "--config-dir", "-cd"}
 )
@@ -28,6 +29,9 @@ def dispatch(argv: Sequence[str]) -> int:
         return _say(error, 1)
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
 
 def usage() -> str:
@@ -67,7 +71,8 @@ def _command(argv: list[str]) -> tuple[str, list[str]]:
     """The first word that is no flag, no flag's value and no key=value, and the rest."""
     known, at = commands.names(), 0
     while at < len(argv) and argv[at].startswith("-"):
-        at += 2 if argv[at] in _VALUED else 1
+        value = argv[at + 1] if at + 1 < len(argv) else ""
+        at += 2 if argv[at] in _VALUED or value in _INFO else 1
     if at >= len(argv) or "=" in argv[at] or argv[at].startswith("~"):
         return DEFAULT, argv
     word = argv[at]

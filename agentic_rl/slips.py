@@ -83,7 +83,7 @@ def word(error: BaseException, line: Line) -> str:
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
     cause = cause or error.__context__
     if isinstance(cause, OmegaConfBaseException):
-        return prefix + _omegaconf(cause, bool(prefix))
+        return prefix + _omegaconf(cause, line, bool(prefix))
     for pattern, reply in _REPLIES:
         match = re.search(pattern, text)
         if match:
@@ -132,7 +132,7 @@ def _not_yaml(error: Any) -> str:
     return f"{where}not YAML: {' '.join(str(problem).split())}"
 
 
-def _omegaconf(error: OmegaConfBaseException, in_file: bool) -> str:
+def _omegaconf(error: OmegaConfBaseException, line: Line, in_file: bool) -> str:
     key, message = str(error.full_key or ""), str(error.msg or error)
     if isinstance(error, ConfigAttributeError | ConfigKeyError):
         return _unknown_key(error)
@@ -142,6 +142,9 @@ def _omegaconf(error: OmegaConfBaseException, in_file: bool) -> str:
         return _PACKAGE
     if in_file and "Cannot assign str to Dict" in message:
         return f"to choose one, put `- override /{key}: NAME` under `defaults:`, not `{key}: NAME`"
+    typed = next((word for word in line.overrides if word.startswith(f"{key}=")), "")
+    if typed and "is not a ListConfig" in message:
+        return f"{key} takes a list, in brackets: type '{key}=[{typed.partition('=')[2]}]'"
     return plain(message, key)
 
 
@@ -196,6 +199,7 @@ _REPLIES: tuple[tuple[str, Callable[[re.Match[str], Line], str]], ...] = (
     (r"Sweep parameters '(?P<typed>.*)' requires", _needs_sweep),
     (r"invalid literal for int\(\) with base 10: '(?P<key>.*)'", _in_list),
     (r"Multiple values for (?P<key>\S+)\.", _without_override),
+    (r"^(?P<key>\S+) appears more than once in the final defaults", _without_override),
     (r"Could not override '(?P<key>.*?)'\.? No match in the defaults list", _no_group),
     (r"but config group '(?P<key>.*?)' does not exist", _no_group),
     (
