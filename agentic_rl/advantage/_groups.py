@@ -51,8 +51,8 @@ def deviation(values: Sequence[float], ddof: int) -> float:
     """Standard deviation; 0 where there are too few values for one."""
     if len(values) <= ddof:
         return 0.0
-    centre = mean(values)
-    return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (len(values) - ddof))
+    squares = math.fsum([value * value for value in centred(values)])
+    return math.sqrt(squares / (len(values) - ddof))
 
 
 def centred(values: Sequence[float]) -> list[float]:

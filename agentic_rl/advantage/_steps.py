@@ -1,6 +1,7 @@
 """What step-level estimators share: rows, their returns, and the episode's term."""
 
 import math
+from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,10 +55,10 @@ def fold(group: ScoredGroup, rows: Sequence[float]) -> list[list[float]]:
 
 def clusters(labels: Sequence[Hashable]) -> list[list[int]]:
     """The rows of each label, in order of first sight; a label of None belongs nowhere."""
-    members: dict[Hashable, list[int]] = {}
+    members: defaultdict[Hashable, list[int]] = defaultdict(list)
     for row, label in enumerate(labels):
-        if label is not None:
-            members.setdefault(label, []).append(row)
+        members[label].append(row)
+    members.pop(None, None)
     return list(members.values())
 
 

@@ -70,8 +70,8 @@ class Hierarchical:
         return [fold(group, self._rows(group, key)) for group in batch]
 
     def _rows(self, group: ScoredGroup, key: StateKey) -> list[float]:
-        levels = self._levels(group, key)
-        return [self._combined(values, self._weights()) for values in zip(*levels, strict=True)]
+        levels, weights = self._levels(group, key), self._weights()
+        return [self._combined(values, weights) for values in zip(*levels, strict=True)]
 
     def _weights(self) -> list[float]:
         ahead = 1 if self.weights == "next" else 0
@@ -82,7 +82,7 @@ class Hierarchical:
         """Levels whose value is 0 say nothing, so they take no weight either."""
         weighted = total = 0.0
         for weight, value in zip(weights, values, strict=True):
-            if abs(value) > DUST:
+            if value > DUST or value < -DUST:
                 weighted += weight * value
                 total += weight
         return weighted / (total + self.eps) if total else 0.0
