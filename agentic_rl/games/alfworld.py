@@ -13,6 +13,8 @@ from agentic_rl.games.index import TASK_TYPES, Verdict, discover
 from agentic_rl.types import GameSet, stable_hash
 
 SPLITS = ("train", "valid_seen", "valid_unseen", "valid_train")
+PUBLISHED = {"train": 3553, "valid_seen": 140, "valid_unseen": 134}
+"""Games that the published filter keeps of the whole download."""
 DATA_FOLDER = "json_2.1.1"
 OVER_LIMIT = "over the limit"
 OTHER_TYPE_WANTED = "task type not asked for"

@@ -43,6 +43,6 @@ def combinations(shipped: Shipped, room: Room, task: str) -> list[tuple[str, str
 
 
 def seen_split(task: str, kind: str, place: str, scene: int) -> str:
-    """train or valid_seen: fixed for ever, one in six validates; the two never share a combination."""
+    """train or valid_seen, fixed for ever: one in six validates, and the two never overlap."""
     rng = random.Random(f"share/{task}/{kind}/{place}/{scene}")
     return "valid_seen" if rng.random() < 1 / 6 else "train"
