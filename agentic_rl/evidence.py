@@ -1,4 +1,4 @@
-"""What a teacher who was told more thinks of each sampled turn: `Backend.score` with a skill text."""
+"""What a teacher who was told more thinks of each sampled turn, by `Backend.score`."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,8 @@ from agentic_rl.types import ScoredGroup, Span, Trajectory
 
 
 async def gather(groups: Sequence[ScoredGroup], backend: Backend, skill: str) -> list[ScoredGroup]:
-    """The groups with evidence[i][t] = sum over the turn's tokens of log p(teacher) - log p(policy).
+    """The groups with evidence[i][t], the turn's sum of log p(teacher) - log p(policy).
+
 
     The teacher is the policy itself with `skill` before the first prompt. AgentOPSD,
     arXiv 2608.05987.

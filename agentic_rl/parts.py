@@ -84,15 +84,12 @@ def _check(experiment: Experiment, parts: Parts) -> None:
             f"backend '{name}' takes {limit} tokens at most:"
             f" set rollout.max_trajectory_tokens={limit} or below"
         )
-    if experiment.budget.max_cost is not None and not experiment.backend.get("prices"):
-        raise ConfigError("budget.max_cost needs prices: set backend.prices, or budget.max_tokens")
-    if "state" in parts.advantage.needs and not parts.env.gives_state:
-        raise ConfigError(
-            f"advantage '{experiment.advantage['name']}' needs the engine's facts of each state,"
-            " which this environment does not give: set env.engine=compiled"
-        )
-    if experiment.command == "eval":
-        return
+    if experiment.command == "train":
+        _check_training(experiment, parts)
+
+
+def _check_training(experiment: Experiment, parts: Parts) -> None:
+    name, can = experiment.backend["name"], parts.backend.capabilities
     if not can.train:
         raise ConfigError(
             f"backend '{name}' cannot train: use `agentic-rl eval`, or another backend"
@@ -102,10 +99,23 @@ def _check(experiment: Experiment, parts: Parts) -> None:
             f"backend '{name}' does not know the loss '{parts.loss.name}':"
             f" choose loss={'|'.join(sorted(can.losses))}"
         )
-    if "score" in parts.advantage.needs and not can.score:
+    if experiment.budget.max_cost is not None and not experiment.backend.get("prices"):
+        raise ConfigError("budget.max_cost needs prices: set backend.prices, or budget.max_tokens")
+    _check_needs(experiment, parts)
+
+
+def _check_needs(experiment: Experiment, parts: Parts) -> None:
+    estimator, needs = experiment.advantage["name"], parts.advantage.needs
+    if "state" in needs and not parts.env.gives_state:
         raise ConfigError(
-            f"advantage '{experiment.advantage['name']}' needs log-probabilities of given text,"
+            f"advantage '{estimator}' needs the engine's facts of each state, which this"
+            " environment does not give: set env.engine=compiled"
+        )
+    if "score" in needs and not parts.backend.capabilities.score:
+        name = experiment.backend["name"]
+        raise ConfigError(
+            f"advantage '{estimator}' needs log-probabilities of given text,"
             f" which backend '{name}' cannot score: choose another advantage"
         )
-    if "score" in parts.advantage.needs and not experiment.advantage.get("skill"):
+    if "score" in needs and not experiment.advantage.get("skill"):
         raise ConfigError("the advantage needs the teacher's text: set advantage.skill='...'")

@@ -1,11 +1,16 @@
 """The closing table of a run, and what to type next."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentic_rl.results.reader import table_rows
 from agentic_rl.session import Session
 from agentic_rl.tabulate import Row
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def print_summary(session: Session) -> None:
@@ -20,7 +25,7 @@ def print_summary(session: Session) -> None:
 def print_evaluations(session: Session, rows: Sequence[Row]) -> None:
     from rich.table import Table
 
-    table = Table(title=f"{session.model()}, {session.folder.path}")
+    table = Table(title=f"{session.model()}, {_shown(session.folder.path)}")
     for name in ("split", "task type", "won", "success", "95 %", "steps", "invalid"):
         table.add_column(name, justify="left" if name in ("split", "task type") else "right")
     for row in rows:
@@ -29,7 +34,7 @@ def print_evaluations(session: Session, rows: Sequence[Row]) -> None:
             row["task_type"],
             f"{row['won']}/{row['n']}",
             _percent(row["success"]),
-            f"{_percent(row['low'])} to {_percent(row['high'])}",
+            _interval(row),
             "-" if row["steps_mean"] is None else f"{row['steps_mean']:.1f}",
             str(row["invalid_actions"]),
         )
@@ -37,31 +42,41 @@ def print_evaluations(session: Session, rows: Sequence[Row]) -> None:
 
 
 def _print_training(session: Session, evaluations: Sequence[Row], updates: Sequence[Row]) -> None:
-    from rich.table import Table
-
-    table = Table(title=f"{session.experiment.recipe or 'train'}, {session.folder.path}")
-    for name in ("split", "first", "last", "95 %", "games"):
-        table.add_column(name, justify="left" if name == "split" else "right")
     totals = [row for row in evaluations if row["task_type"] == "all"]
-    for split in dict.fromkeys(row["split"] for row in totals):
-        mine = [row for row in totals if row["split"] == split]
-        first, last = mine[0], mine[-1]
-        table.add_row(
-            split,
-            f"{_percent(first['success'])} (update {first['update']})",
-            f"{_percent(last['success'])} (update {last['update']})",
-            f"{_percent(last['low'])} to {_percent(last['high'])}",
-            str(last["n"]),
-        )
-    session.console.table(table)
-    seconds = sum(
-        row["seconds_rollout"] + row["seconds_update"] + row["seconds_other"] for row in updates
-    )
+    if totals:
+        session.console.table(_success_table(session, totals))
+    parts = ("seconds_rollout", "seconds_update", "seconds_other")
+    seconds = math.fsum(row[part] for row in updates for part in parts)
     tokens = sum(row["tokens_sampled"] for row in updates)
     session.console.line(
         f"{len(updates)} updates in {seconds:.0f} s, {tokens:,} tokens sampled;"
-        f" tables and checkpoints in {session.folder.path}"
+        f" tables and checkpoints in {_shown(session.folder.path)}"
     )
+
+
+def _success_table(session: Session, totals: Sequence[Row]) -> "Table":
+    """Success of each split at the first and the last evaluation."""
+    from rich.table import Table
+
+    table = Table(title=f"{session.experiment.recipe or 'train'}, {_shown(session.folder.path)}")
+    first, last = totals[0]["update"], totals[-1]["update"]
+    for name in ("split", f"update {first}", f"update {last}", "95 %", "games"):
+        table.add_column(name, justify="left" if name == "split" else "right")
+    for split in dict.fromkeys(row["split"] for row in totals):
+        mine = [row for row in totals if row["split"] == split]
+        table.add_row(
+            split,
+            _percent(mine[0]["success"]),
+            _percent(mine[-1]["success"]),
+            _interval(mine[-1]),
+            str(mine[-1]["n"]),
+        )
+    return table
+
+
+def _interval(row: Row) -> str:
+    low, high = row["low"], row["high"]
+    return "-" if low is None else f"{100 * low:.1f} to {100 * high:.1f}"
 
 
 def _percent(value: float | None) -> str:
