@@ -5,6 +5,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from agentic_rl.advantage import advantages
 from agentic_rl.advantage._groups import checked, one_of
 from agentic_rl.advantage._steps import (
@@ -53,6 +55,8 @@ class Hierarchical:
         one_of("weights", self.weights, ("next", "level"))
         if self.history < 0:
             raise ConfigError(f"history={self.history} is below 0")
+        if not self.eps > 0:
+            raise ConfigError(f"eps={self.eps} is not above 0")
         key_of(self.state_key)
 
     @property
@@ -70,22 +74,20 @@ class Hierarchical:
         return [fold(group, self._rows(group, key)) for group in batch]
 
     def _rows(self, group: ScoredGroup, key: StateKey) -> list[float]:
-        levels, weights = self._levels(group, key), self._weights()
-        return [self._combined(values, weights) for values in zip(*levels, strict=True)]
+        """Levels whose value is 0 say nothing, so they take no weight either."""
+        levels = np.array(self._levels(group, key))
+        weighted, total = np.zeros(levels.shape[1]), np.zeros(levels.shape[1])
+        for weight, level in zip(self._weights(), levels, strict=True):
+            speaks = np.abs(level) > DUST
+            weighted += np.where(speaks, weight * level, 0.0)
+            total += np.where(speaks, weight, 0.0)
+        values: list[float] = np.where(total > 0, weighted / (total + self.eps), 0.0).tolist()
+        return values
 
     def _weights(self) -> list[float]:
         ahead = 1 if self.weights == "next" else 0
         levels = range(1, self.history + 2)
         return [1.0, *(math.pow(level + ahead, self.alpha) for level in levels)]
-
-    def _combined(self, values: Sequence[float], weights: Sequence[float]) -> float:
-        """Levels whose value is 0 say nothing, so they take no weight either."""
-        weighted = total = 0.0
-        for weight, value in zip(weights, values, strict=True):
-            if value > DUST or value < -DUST:
-                weighted += weight * value
-                total += weight
-        return weighted / (total + self.eps) if total else 0.0
 
     def _levels(self, group: ScoredGroup, key: StateKey) -> list[list[float]]:
         """levels[k][row], level 0 being the episode's."""

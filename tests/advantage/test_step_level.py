@@ -46,7 +46,7 @@ def test_a_lone_episode_is_raw_only_where_it_was_planned_alone() -> None:
 def test_context_is_never_taken_from_another_trajectory() -> None:
     steps = [[step("a"), step("b")], [step("b")], [step("c"), step("b")]]
     group = scored(steps, [[0.0, 1.0], [0.0], [0.0, 0.0]])
-    levels = Hierarchical(history=1, normalize="mean", gamma=1.0, eps=0.0)
+    levels = Hierarchical(history=1, normalize="mean", gamma=1.0, eps=1e-12)
     # No context of two states is shared, so that every b is compared with the other two alone.
     assert flat(levels([group])) == pytest.approx([0.0, 2 / 3, -1 / 3, 0.0, -1 / 3])
 
