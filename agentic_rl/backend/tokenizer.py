@@ -61,12 +61,17 @@ class ChatTokenizer:
         add_generation_prompt: bool,
         options: Mapping[str, Any],
     ) -> str:
-        return self._template.render(
-            messages=[{"role": m.role, "content": m.content} for m in messages],
-            tools=list(tools) or None,
-            add_generation_prompt=add_generation_prompt,
-            **{**self._constants, **options},
-        )
+        from jinja2 import TemplateError
+
+        try:
+            return self._template.render(
+                messages=[{"role": m.role, "content": m.content} for m in messages],
+                tools=list(tools) or None,
+                add_generation_prompt=add_generation_prompt,
+                **{**self._constants, **options},
+            )
+        except TemplateError as error:
+            raise BackendError(f"the chat template cannot be used: {error}") from error
 
     def encode(self, text: str) -> list[int]:
         return list(self._encoder.encode(text, add_special_tokens=False).ids)

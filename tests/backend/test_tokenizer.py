@@ -1,0 +1,103 @@
+"""The shipped tokenizer and its chat template, and folders that hold none."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentic_rl.backend.linear.backend import TOKENIZER
+from agentic_rl.backend.tokenizer import ChatTokenizer
+from agentic_rl.errors import BackendError
+from agentic_rl.protocol.think_action import ThinkAction
+from agentic_rl.protocol.tool_call import ToolCall
+from agentic_rl.tokens import probe
+from agentic_rl.types import Message
+
+SHIPPED = ChatTokenizer.from_folder(TOKENIZER)
+CHAT = [
+    Message("system", "Be brief."),
+    Message("user", "Task: put a mug in sink."),
+    Message("assistant", "<think>hm</think>\ngo"),
+    Message("tool", "Nothing happens."),
+]
+
+
+def render(messages: list[Message], generate: bool = False, **options: object) -> str:
+    return SHIPPED.render(messages, ToolCall().tools, generate, options)
+
+
+@given(st.text())
+def test_decoding_gives_back_every_text(text: str) -> None:
+    assert SHIPPED.decode(SHIPPED.encode(text)) == text
+
+
+def test_the_folder_is_small() -> None:
+    assert sum(path.stat().st_size for path in TOKENIZER.iterdir()) < 300_000
+
+
+def test_markers_are_one_token_each() -> None:
+    for marker in ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_response>", "<think>"):
+        assert SHIPPED.encode(marker) == [SHIPPED.token_id(marker)]
+    with pytest.raises(BackendError, match="no token '<eos>'"):
+        SHIPPED.token_id("<eos>")
+
+
+def test_template_to_the_letter() -> None:
+    text = render(CHAT, generate=True)
+    schema = json.dumps(ToolCall().tools[0], ensure_ascii=False)
+    assert f"Be brief.\n\n# Tools\n\nYou may call these functions:\n<tools>\n{schema}\n" in text
+    assert text.endswith(
+        "<|im_start|>user\nTask: put a mug in sink.<|im_end|>\n"
+        "<|im_start|>assistant\n<think>hm</think>\ngo<|im_end|>\n"
+        "<|im_start|>user\n<tool_response>\nNothing happens.\n</tool_response><|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
+
+
+def test_template_without_tools_or_system() -> None:
+    assert SHIPPED.render(CHAT[1:2], (), False, {}) == (
+        "<|im_start|>user\nTask: put a mug in sink.<|im_end|>\n"
+    )
+    assert SHIPPED.render(CHAT[:1], (), False, {}) == "<|im_start|>system\nBe brief.<|im_end|>\n"
+
+
+def test_history_is_never_rewritten() -> None:
+    for length in range(2, len(CHAT)):
+        assert render(CHAT).startswith(render(CHAT[:length]))
+    assert probe(SHIPPED, ToolCall()).incremental
+    assert not probe(SHIPPED, ThinkAction()).incremental
+
+
+def test_thinking_options_are_tolerated() -> None:
+    assert render(CHAT, enable_thinking=False) == render(CHAT, enable_thinking=True)
+
+
+def test_a_second_system_message_is_refused() -> None:
+    with pytest.raises(BackendError, match="only the first message"):
+        render([*CHAT, Message("system", "again")])
+
+
+def test_a_template_stays_in_its_sandbox(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_bytes((TOKENIZER / "tokenizer.json").read_bytes())
+    config = {"chat_template": "{{ eos_token }}", "eos_token": {"content": "<e>"}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    assert ChatTokenizer.from_folder(tmp_path).render(CHAT, (), False, {}) == "<e>"
+    (tmp_path / "chat_template.jinja").write_text("{{ ''.__class__.__mro__ }}")
+    with pytest.raises(BackendError, match="chat template"):
+        ChatTokenizer.from_folder(tmp_path).render(CHAT, (), False, {})
+
+
+def test_folders_without_a_tokenizer_are_named(tmp_path: Path) -> None:
+    with pytest.raises(BackendError, match=r"holds no tokenizer\.json"):
+        ChatTokenizer.from_folder(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(BackendError, match="is no tokenizer"):
+        ChatTokenizer.from_folder(tmp_path)
+    (tmp_path / "tokenizer.json").write_bytes((TOKENIZER / "tokenizer.json").read_bytes())
+    with pytest.raises(BackendError, match="holds no chat template"):
+        ChatTokenizer.from_folder(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text("{")
+    with pytest.raises(BackendError, match="is no JSON"):
+        ChatTokenizer.from_folder(tmp_path)
