@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +59,7 @@ class RemoteBackend:
     canary_mean_gap: float = 0.1
     canary_largest_gap: float = 0.0
     canary_unchanged: int = 3
-    prices: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(_PRICES))
+    prices: dict[str, float] | None = None
     currency: str = ""
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class RemoteBackend:
         for key in ("timeout", "sampling_timeout", "retry_seconds", "max_in_flight"):
             if not getattr(self, key) > 0:
                 raise BackendError(f"backend.{key}={getattr(self, key)} is not above 0")
-        for key in self.prices:
+        for key in self.prices or ():
             if key not in _PRICES:
                 raise BackendError(
                     f"backend.prices has no '{key}'.{did_you_mean(key, _PRICES)}"
