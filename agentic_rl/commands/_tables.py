@@ -32,7 +32,13 @@ def write_table(frame: "pl.DataFrame", cells: Cells, form: str, out: Path | None
         _write(frame.write_csv(), out)
     elif form == "markdown":
         _write(markdown(cells), out)
-    elif out is not None or not sys.stdout.isatty():
+    else:
+        write_text(cells, out)
+
+
+def write_text(cells: Cells, out: Path | None = None) -> None:
+    """Fitted to the terminal where there is one."""
+    if out is not None or not sys.stdout.isatty():
         _write(text(cells), out)
     else:
         _print(cells)

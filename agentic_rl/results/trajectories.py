@@ -1,12 +1,17 @@
 """The rows of `trajectories.jsonl`: a whole episode, for reading and for replaying."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from agentic_rl.errors import RunFolderError
+from agentic_rl.results.lines import read_lines
 from agentic_rl.results.rows import finite
 from agentic_rl.types import Message, Phase, RewardSignal, StateFacts, Step, Trajectory
 
 FILE = "trajectories.jsonl"
+
+_KEYS = {"run_id", "phase", "update", "split", "task_id", "branch", "messages", "steps"}
 
 
 def trajectory_row(
@@ -80,3 +85,17 @@ def _facts(state: StateFacts | None) -> Mapping[str, Any] | None:
         "inventory": list(state.inventory),
         "location": state.location,
     }
+
+
+def read_trajectories(folder: Path) -> Iterator[dict[str, Any]]:
+    """The rows kept, one by one; RunFolderError where the file is not ours."""
+    path = folder / FILE
+    if not path.is_file():
+        return
+    try:
+        for row in read_lines(path):
+            if not row.keys() >= _KEYS:
+                raise ValueError(f"{path} holds rows that are no trajectories")
+            yield row
+    except (OSError, ValueError) as error:
+        raise RunFolderError(str(error)) from error
