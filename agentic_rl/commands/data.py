@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,7 @@ HYDRA = False
 
 _SCRIPT = "alfworld-download"
 _ACTIONS = ("stats", "download")
+_FLAGS = ("--help", "--games", "--root", "--to", "--force")
 _TRACEBACK = b"Traceback (most recent call last)"
 
 
@@ -46,7 +48,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         unknown = message.partition("unrecognized arguments: ")[2].split(" ")[0].split("=")[0]
         if unknown:
-            near = did_you_mean(unknown, self._option_string_actions)
+            near = did_you_mean(unknown, _FLAGS)
             message = f"unknown flag '{unknown}'.{near}"
         raise UsageError(f"{message.rstrip('.')}. See `{self.prog} --help`.")
 
@@ -58,7 +60,10 @@ def _parser() -> argparse.ArgumentParser:
     counting.add_argument("--games", metavar="NAME", help="the same as games=NAME")
     counting.add_argument("--root", metavar="PATH", help="the same as games.root=PATH")
     counting.add_argument(
-        "overrides", nargs="*", metavar="KEY=VALUE", help="as for train; games=alfworld if unsaid"
+        "overrides",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="games=NAME (alfworld if unsaid), +recipe=NAME, or an option of the games",
     )
     loading = actions.add_parser("download", help=f"fetch the published games by {_SCRIPT}")
     loading.add_argument(
@@ -69,8 +74,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _overrides(args: argparse.Namespace) -> list[str]:
-    """The flags in Hydra's words; the published games unless something else is asked for."""
-    overrides = list(args.overrides)
+    """In Hydra's words. Nothing but the games matters here, so `train=20` is `games.train=20`."""
+    overrides = [
+        f"games.{word}" if word.partition("=")[0].isidentifier() and not _is_family(word) else word
+        for word in args.overrides
+    ]
     if args.games is not None:
         overrides.append(f"games={args.games}")
     if not any(word.startswith(("games=", "+recipe=")) for word in overrides):
@@ -79,6 +87,12 @@ def _overrides(args: argparse.Namespace) -> list[str]:
         quoted = args.root.replace("\\", "\\\\").replace("'", "\\'")
         overrides.append(f"games.root='{quoted}'")
     return overrides
+
+
+def _is_family(word: str) -> bool:
+    from agentic_rl.config import FAMILIES
+
+    return word.partition("=")[0] in FAMILIES
 
 
 def stats(overrides: Sequence[str]) -> int:
@@ -113,7 +127,8 @@ def _load(games: "Games") -> tuple[dict[str, "GameSet"], list[str]]:
     if not loaded:
         raise failures[0]
     absent = [name for name in games.splits if name not in loaded]
-    return loaded, [f"{name}: {text}" for name, text in zip(absent, failures, strict=True)]
+    reasons = [str(error).partition(";")[0] for error in failures]
+    return loaded, [f"{name}: {text}" for name, text in zip(absent, reasons, strict=True)]
 
 
 def _title(spec: Mapping[str, object], first: "GameSet") -> str:
@@ -211,7 +226,11 @@ def _run(command: Sequence[str], folder: Path) -> None:
     env = os.environ | {"ALFWORLD_DATA": str(folder), "TMPDIR": str(partial)}
     with subprocess.Popen(command, env=env, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
-        last = _forward(process.stderr)
+        try:
+            last = _forward(process.stderr)
+        except BaseException:
+            process.terminate()
+            raise
     if process.returncode != 0:
         reason = textwrap.shorten(last, 160, placeholder=" ...")
         raise GamesError(
@@ -225,11 +244,11 @@ def _forward(stream: IO[bytes]) -> str:
     """Shows progress as it comes, but no traceback; gives the last line."""
     pending, last, quiet = b"", b"", False
     while chunk := os.read(stream.fileno(), 4096):
-        *done, pending = (pending + chunk).replace(b"\r", b"\n\r").split(b"\n")
-        for line in done:
+        *lines, pending = re.split(rb"(?<=[\r\n])", pending + chunk)
+        for line in lines:
             quiet = quiet or line.startswith(_TRACEBACK)
             last = line.strip() or last
             if not quiet:
-                sys.stderr.buffer.write(line if line.startswith(b"\r") else line + b"\n")
+                sys.stderr.buffer.write(line)
                 sys.stderr.buffer.flush()
     return (pending.strip() or last).decode(errors="replace")
