@@ -9,6 +9,7 @@ from pathlib import Path
 from agentic_rl.env import envs
 from agentic_rl.env.engine import (
     Game,
+    GameFile,
     Move,
     UnsafeGame,
     UnsupportedGame,
@@ -17,68 +18,117 @@ from agentic_rl.env.engine import (
     read_file,
 )
 from agentic_rl.env.facts import describe
+from agentic_rl.env.reference.pool import ReferenceEnv, ReferencePool
 from agentic_rl.errors import EnvError, did_you_mean
 from agentic_rl.interfaces import Env
 from agentic_rl.types import EnvStep, Task
 
 ENGINES = ("compiled", "textworld")
-_MOST_WORLDS = 16
+MOST_WORLDS = 16
 
 log = logging.getLogger(__name__)
 
 
+History = tuple["History", str] | None
+"""The commands of an episode, linked from the last to the first: branches share them."""
+
+
 class CompiledEnv:
-    """One episode on the compiled engine; a finished one keeps giving its last result."""
+    """One episode on the compiled engine; a finished one keeps giving its last result.
 
-    __slots__ = ("_move", "_world")
+    Where the engine meets something on the way that it cannot reproduce, TextWorld takes over.
+    """
 
-    def __init__(self, world: World, move: Move) -> None:
-        self._world = world
-        self._move = move
+    __slots__ = ("_history", "_move", "_shared", "_stand_in", "_task", "_world")
+
+    def __init__(self, shared: "_Shared", task: Task, world: World) -> None:
+        self._shared, self._task, self._world = shared, task, world
+        self._move: Move = world.start
+        self._history: History = None
+        self._stand_in: ReferenceEnv | None = None
 
     @property
     def last(self) -> EnvStep:
-        return self._move.result
+        return self._move.result if self._stand_in is None else self._stand_in.last
 
     async def reset(self) -> EnvStep:
-        self._move = self._world.start
+        if self._stand_in is not None:
+            return await self._stand_in.reset()
+        self._move, self._history = self._world.start, None
         return self._move.result
 
     async def step(self, action: str) -> EnvStep:
+        if self._stand_in is not None:
+            return await self._stand_in.step(action)
         if not self._move.result.done:
-            self._move = self._world.step(self._move.node, action)
+            try:
+                self._move = self._world.step(self._move.node, action)
+            except UnsupportedGame as error:
+                return await self._give_up(error, action)
+            self._history = (self._history, action)
         return self._move.result
 
-    async def branch(self) -> "CompiledEnv":
-        return CompiledEnv(self._world, self._move)
+    async def branch(self) -> Env:
+        if self._stand_in is not None:
+            return await self._stand_in.branch()
+        other = CompiledEnv(self._shared, self._task, self._world)
+        other._move, other._history = self._move, self._history
+        return other
 
     async def close(self) -> None:
-        """Nothing is held."""
+        if self._stand_in is not None:
+            await self._stand_in.close()
+
+    async def _give_up(self, error: UnsupportedGame, action: str) -> EnvStep:
+        stand_in = await self._shared.fall_back(self._task, error)
+        for earlier in _in_order(self._history):
+            await stand_in.step(earlier)
+        if stand_in.last.observation != self._move.result.observation:
+            raise EnvError(f"{self._task.task_id}: the engines differ before the engine gave up")
+        self._stand_in = stand_in
+        return await stand_in.step(action)
 
 
-class _Worlds:
-    """The games in use, each loaded once; the least recently opened one goes first."""
+def _in_order(history: History) -> list[str]:
+    commands: list[str] = []
+    while history is not None:
+        history, command = history
+        commands.append(command)
+    return commands[::-1]
 
-    def __init__(self) -> None:
+
+class _Shared:
+    """What the environments of one run have in common: loaded games, and TextWorld's workers."""
+
+    def __init__(self, workers: int, timeout: float) -> None:
         self._worlds: OrderedDict[tuple[str, str], World] = OrderedDict()
-        self.fallen: set[str] = set()
+        self.reference = ReferencePool(workers, timeout)
+        self.fallen: dict[str, str] = {}
 
-    def open(self, task: Task) -> World:
+    def world(self, task: Task) -> World:
+        """Each game is loaded once; the one opened least recently goes first."""
         key = (task.game_file, task.digest)
-        world = self._worlds.pop(key, None) or _load(task)
+        world = self._worlds.pop(key, None) or World(Game(_file(task), alfworld_names), describe)
         self._worlds[key] = world
-        if len(self._worlds) > _MOST_WORLDS:
+        if len(self._worlds) > MOST_WORLDS:
             self._worlds.popitem(last=False)
         return world
 
+    async def fall_back(self, task: Task, error: UnsupportedGame) -> ReferenceEnv:
+        """TextWorld plays this game from now on: one warning for all of the run's games."""
+        if not self.fallen:
+            log.warning("%s is played by TextWorld, which is slow: %s", task.task_id, error)
+        self.fallen.setdefault(task.game_file, str(error))
+        return await self.reference.open(_file(task))
 
-def _load(task: Task) -> World:
+
+def _file(task: Task) -> GameFile:
     if not task.game_file or not Path(task.game_file).is_file():
         raise EnvError(f"{task.task_id} has no game file: '{task.game_file}'")
     file = read_file(task.game_file)
     if task.digest and task.digest != file.digest:
         raise EnvError(f"{task.game_file} is not the file that was listed: its sha256 differs")
-    return World(Game(file, alfworld_names), describe)
+    return file
 
 
 @envs.register("alfworld")
@@ -88,30 +138,36 @@ class AlfworldEnv:
 
     engine: str = "compiled"
     workers: int = 2
+    timeout: float = 120.0
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             near = did_you_mean(self.engine, ENGINES)
             raise ValueError(f"engine={self.engine} is not one of {', '.join(ENGINES)}.{near}")
-        if self.workers < 1:
-            raise ValueError(f"workers={self.workers} is below 1")
+        if self.workers < 1 or self.timeout <= 0:
+            raise ValueError(f"workers={self.workers} or timeout={self.timeout} is not positive")
 
     @property
     def fallbacks(self) -> int:
-        return len(self._worlds.fallen)
+        return len(self._shared.fallen)
 
     async def open(self, task: Task) -> Env:
+        """Raises EnvError where the file is missing, has changed, or is nothing to play."""
+        if self.engine == "textworld":
+            return await self._shared.reference.open(_file(task))
+        if task.game_file in self._shared.fallen:
+            return await self._shared.reference.open(_file(task))
         try:
-            world = self._worlds.open(task)
+            return CompiledEnv(self._shared, task, self._shared.world(task))
         except UnsafeGame:
             raise
         except UnsupportedGame as error:
-            raise EnvError(f"{task.task_id}: {error}") from error
-        return CompiledEnv(world, world.start)
+            return await self._shared.fall_back(task, error)
 
     async def close(self) -> None:
-        """Ends what is still running."""
+        """Ends TextWorld's workers."""
+        await self._shared.reference.close()
 
     @cached_property
-    def _worlds(self) -> _Worlds:
-        return _Worlds()
+    def _shared(self) -> _Shared:
+        return _Shared(self.workers, self.timeout)
