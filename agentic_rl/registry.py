@@ -97,5 +97,16 @@ class Registry(Generic[T]):
 
     def _claim(self, name: str, factory: Callable[..., T] | EntryPoint) -> None:
         known = self._known.setdefault(name, factory)
-        if known is not factory and known != factory:
-            raise ConfigError(f"two {self.kind}s are called '{name}': {known!r} and {factory!r}")
+        if known is factory:
+            return
+        both = isinstance(known, EntryPoint) and isinstance(factory, EntryPoint)
+        if not (both and known == factory):  # one package may lie on the path twice
+            raise ConfigError(
+                f"two {self.kind}s are called '{name}': {_origin(known)} and {_origin(factory)}"
+            )
+
+
+def _origin(factory: Callable[..., Any] | EntryPoint) -> str:
+    if isinstance(factory, EntryPoint):
+        return factory.value
+    return f"{factory.__module__}:{factory.__qualname__}"
