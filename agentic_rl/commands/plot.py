@@ -1,0 +1,19 @@
+"""`agentic-rl plot [FOLDER ...]`: learning curves as a picture."""
+
+from pathlib import Path
+
+HELP = "learning curves as a picture: agentic-rl plot outputs/ [--out curve.png]"
+HYDRA = False
+
+
+def main(argv: list[str]) -> int:
+    from agentic_rl.commands._arguments import Arguments
+    from agentic_rl.plots import draw, load_curves, save
+
+    parser = Arguments("plot", "Success by update, training return, success by task type.")
+    parser.add_argument("folders", nargs="*", default=["outputs"], metavar="FOLDER")
+    parser.add_argument("--out", type=Path, default=Path("curve.png"), metavar="FILE")
+    options = parser.parse_args(argv)
+    save(draw(load_curves(options.folders)), options.out)
+    print(options.out)
+    return 0
