@@ -90,10 +90,10 @@ class ThinkAction:
             return ParsedAction(None, "no <action> </action>")
         if _CHINESE.search(text):
             return ParsedAction(None, "Chinese characters")
-        return ParsedAction(actions[-1].strip())
+        return ParsedAction(_unescaped(actions[-1].strip()))
 
     def render(self, action: str, reasoning: str = "") -> str:
-        return f"<think>{reasoning}</think>\n<action>{action}</action>"
+        return f"<think>{reasoning}</think>\n<action>{_escaped(action)}</action>"
 
     def _seen(self, steps: Sequence[Step], index: int, observation: str) -> str:
         """What the agent was shown before step `index`: after a bad reply, only the feedback."""
@@ -110,3 +110,12 @@ class ThinkAction:
             shown = "none (invalid reply)" if action is None else action
             lines.append(f"[Observation {number}: '{observation}', Action {number}: '{shown}']")
         return lines
+
+
+def _escaped(action: str) -> str:
+    """No tag inside the action can end it."""
+    return action.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("&lt;", "<").replace("&amp;", "&")

@@ -45,7 +45,9 @@ _SCHEMA: Mapping[str, Any] = {
 
 _CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 _XML = re.compile(
-    rf"\s*<function={TOOL}>\s*<parameter=action>(.*?)</parameter>\s*</function>\s*", re.DOTALL
+    rf"\s*<function={TOOL}>\s*<parameter=action>((?:(?!</?parameter).)*)</parameter>"
+    r"\s*</function>\s*",
+    re.DOTALL,
 )
 
 
@@ -54,7 +56,8 @@ _XML = re.compile(
 class ToolCall:
     """The agent calls `alfworld_step(action)`; each result is a tool message. Full history.
 
-    A reply must hold exactly one call, in an XML or a JSON body; anything else is malformed.
+    A reply must hold exactly one call, in an XML or a JSON body, with one argument; anything else
+    is malformed. White space around the action is no part of it.
     """
 
     body: str = "xml"
@@ -118,7 +121,7 @@ class ToolCall:
         self, task: Task, steps: Sequence[Step], observation: str, admissible: Sequence[str]
     ) -> View:
         sentence = task_sentence(first_observation(steps, observation))
-        return View(sentence, pairs(steps), observation, listed(admissible))
+        return View(sentence, pairs(steps), observation.strip(), listed(admissible))
 
     def parse(self, text: str) -> ParsedAction:
         calls = _CALL.findall(text)
@@ -128,10 +131,12 @@ class ToolCall:
         return ParsedAction(action) if action else ParsedAction(None, f"no call of {TOOL}(action)")
 
     def render(self, action: str, reasoning: str = "") -> str:
-        if self.body == "xml":
+        if self.body == "xml" and "<" not in action:
             call = f"<function={TOOL}>\n<parameter=action>\n{action}\n</parameter>\n</function>"
         else:
             call = json.dumps({"name": TOOL, "arguments": {"action": action}}, ensure_ascii=False)
+            # No tag inside the action can end the call; an XML body has no such escape.
+            call = call.replace("<", "\\u003c")
         text = f"<tool_call>\n{call}\n</tool_call>"
         return f"{reasoning}\n\n{text}" if reasoning else text
 
@@ -161,18 +166,22 @@ def _from_xml(body: str) -> str | None:
 
 
 def _from_json(body: str) -> str | None:
-    try:
-        call = json.loads(body)
-    except ValueError:
-        return None
+    call = _loaded(body)
     if not isinstance(call, dict) or call.get("name") != TOOL:
         return None
     arguments = call.get("arguments")
     if isinstance(arguments, str):
         # Some chat templates hand the arguments over as a string of JSON.
-        try:
-            arguments = json.loads(arguments)
-        except ValueError:
-            return None
-    action = arguments.get("action") if isinstance(arguments, dict) else None
+        arguments = _loaded(arguments)
+    if not isinstance(arguments, dict) or list(arguments) != ["action"]:
+        return None
+    action = arguments["action"]
     return action.strip() if isinstance(action, str) else None
+
+
+def _loaded(text: str) -> object:
+    """None for what is no JSON, or nested so deeply that it cannot be read."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

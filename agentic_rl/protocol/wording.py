@@ -19,8 +19,8 @@ def listed(admissible: Sequence[str]) -> tuple[str, ...]:
 
 
 def pairs(steps: Sequence[Step]) -> tuple[tuple[str, str | None], ...]:
-    """(observation, action that followed it), oldest first."""
-    return tuple((step.observation, step.action) for step in steps)
+    """(observation, action that followed it), oldest first, as a prompt shows them."""
+    return tuple((step.observation.strip(), step.action) for step in steps)
 
 
 def first_observation(steps: Sequence[Step], observation: str) -> str:
