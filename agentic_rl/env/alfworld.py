@@ -17,7 +17,7 @@ from agentic_rl.env.engine import (
     alfworld_names,
     read_file,
 )
-from agentic_rl.env.facts import describe
+from agentic_rl.env.facts import Describer
 from agentic_rl.env.reference.pool import ReferenceEnv, ReferencePool
 from agentic_rl.errors import EnvError, did_you_mean
 from agentic_rl.interfaces import Env
@@ -108,7 +108,7 @@ class _Shared:
     def world(self, task: Task) -> World:
         """Each game is loaded once; the one opened least recently goes first."""
         key = (task.game_file, task.digest)
-        world = self._worlds.pop(key, None) or World(Game(_file(task), alfworld_names), describe)
+        world = self._worlds.pop(key, None) or _world(_file(task))
         self._worlds[key] = world
         if len(self._worlds) > MOST_WORLDS:
             self._worlds.popitem(last=False)
@@ -120,6 +120,11 @@ class _Shared:
             log.warning("%s is played by TextWorld, which is slow: %s", task.task_id, error)
         self.fallen.setdefault(task.game_file, str(error))
         return await self.reference.open(_file(task))
+
+
+def _world(file: GameFile) -> World:
+    game = Game(file, alfworld_names)
+    return World(game, Describer(game))
 
 
 def _file(task: Task) -> GameFile:

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from agentic_rl.env.engine.errors import UnsupportedGame
+
 _SIGNS = (("_minus_", "-"), ("_plus_", "+"), ("_dot_", "."), ("_comma_", ","))
 
 
@@ -22,10 +24,12 @@ def alfworld_names(ids: Iterable[str]) -> dict[str, str]:
 
 
 def _base(name: str) -> str | None:
-    spelled = _spelled(name.replace("_bar_", "|"))
-    if "|" not in spelled:
+    base, bar, _ = name.partition("_bar_")
+    if not bar:
         return None
-    return spelled.split("|", 1)[0] + ("basin" if "basin" in name else "")
+    if base != _spelled(base):
+        raise UnsupportedGame(f"an object called {base[:40]}, which ALFWorld cannot name")
+    return base + ("basin" if "basin" in name else "")
 
 
 def _spelled(name: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentic_rl.env.engine.errors import UnsupportedGame
-from agentic_rl.env.engine.sexp import Tree, branch, clean, head, read, typed_list, word
+from agentic_rl.env.engine.sexp import Tree, branch, clean, head, read, word
 
 MOST_OBJECTS = 5_000
 MOST_FACTS = 50_000
@@ -40,7 +40,7 @@ def read_problem(text: str) -> Problem:
         raise UnsupportedGame("a problem laid out in an unknown way")
     if not _NAMES.fullmatch(declared[1]):
         raise UnsupportedGame("an object whose name is no identifier")
-    pairs = typed_list(declared[1].split())
+    pairs = _pairs(declared[1].split())
     objects = dict(pairs)
     if len(objects) != len(pairs) or len(pairs) > MOST_OBJECTS:
         raise UnsupportedGame("an object declared twice, or too many objects")
@@ -49,11 +49,27 @@ def read_problem(text: str) -> Problem:
     return Problem(objects, _facts(text[start + 6 : end]), _goal(text[end:]))
 
 
+def _pairs(words: list[str]) -> list[tuple[str, str]]:
+    """`typed_list` for words that are known to be names: there are hundreds in every game."""
+    found: list[tuple[str, str]] = []
+    pending: list[str] = []
+    rest = iter(words)
+    for word_ in rest:
+        if word_ != "-":
+            pending.append(word_)
+            continue
+        kind = next(rest, "-")
+        found += [(name, kind) for name in pending]
+        pending = []
+    return found + [(name, "object") for name in pending]
+
+
 def _facts(text: str) -> tuple[tuple[str, ...], ...]:
-    text = _COST.sub("", text)  # costs and distances: TextWorld drops them too
+    if "=" in text:
+        text = _COST.sub("", text)  # costs and distances: TextWorld drops them too
     if _FACT.sub("", text).strip() != ")":
         raise UnsupportedGame("something else than facts in :init")
-    facts = tuple(tuple(fact.split()) for fact in _FACT.findall(text))
+    facts = tuple([tuple(fact.split()) for fact in _FACT.findall(text)])
     if len(facts) > MOST_FACTS or not all(facts):
         raise UnsupportedGame("an empty fact, or too many facts")
     return facts

@@ -22,7 +22,7 @@ def clean(text: str) -> str:
         raise UnsupportedGame(f"a PDDL text of {len(text)} characters")
     if not text.isascii():
         raise UnsupportedGame("a PDDL text that is not ASCII")
-    return _COMMENT.sub("", text).lower()
+    return (_COMMENT.sub("", text) if ";" in text else text).lower()
 
 
 def read(text: str) -> list[Tree]:

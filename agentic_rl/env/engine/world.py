@@ -13,7 +13,7 @@ from agentic_rl.types import EnvStep, StateFacts
 
 MOST_NODES = 4_000
 
-Describe = Callable[[Game, State], tuple[tuple[str, ...], str]]
+Describe = Callable[[State], tuple[tuple[str, ...], str]]
 """(inventory, location) of a state."""
 
 
@@ -80,7 +80,7 @@ class World:
         if len(self._nodes) >= MOST_NODES:
             self._nodes.clear()
         operators = self.game.commands(state)
-        inventory, location = self._describe(self.game, state)
+        inventory, location = self._describe(state)
         node = self._nodes[state[-1]] = Node(
             state=state,
             won=self.game.won(state),
