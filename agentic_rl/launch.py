@@ -254,7 +254,7 @@ def _say_failures(results: Any) -> int:
     count = f"{len(failed)} of {len(returned)} jobs failed"
     if len(lines) == 1 and len(failed) == len(returned):
         print(f"{count}: {lines.pop()}", file=sys.stderr)
-        _remove_unused(Path(failed[0][0].sweep.dir))
+        _remove_unused(Path(failed[0][0].runtime.output_dir))
         return 1
     print(f"{count}:", file=sys.stderr)
     for hydra, failure in failed:
@@ -263,11 +263,14 @@ def _say_failures(results: Any) -> int:
     return 1
 
 
-def _remove_unused(folder: Path) -> None:
-    """A sweep's folder in which no job has written anything."""
-    if [path.name for path in folder.iterdir()] == ["multirun.yaml"]:
-        (folder / "multirun.yaml").unlink()
-        _remove_empty(folder)
+def _remove_unused(job: Path) -> None:
+    """The folder of a sweep, above `job`, in which no job has written anything."""
+    for folder in job.parents:
+        if (folder / "multirun.yaml").is_file():
+            if len(list(folder.iterdir())) == 1:
+                (folder / "multirun.yaml").unlink()
+                _remove_empty(folder)
+            return
 
 
 def _remove_empty(folder: Path) -> None:

@@ -1,7 +1,6 @@
 """Where Hydra looks for YAML: our conf/ and recipes/, plug-ins', then the caller's."""
 
 from collections.abc import Iterator
-from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -111,14 +110,9 @@ def plugin_folders(group: str) -> Iterator[tuple[str, Path]]:
 def _package_folders(package: str) -> list[Path]:
     """Where a dotted package lies; empty where it does not exist. It needs no `__init__.py`."""
     top, *inner = package.split(".")
-    spec, name = find_spec(top), top
-    for part in inner:
-        if spec is None or spec.submodule_search_locations is None:
-            return []
-        name = f"{name}.{part}"
-        spec = PathFinder.find_spec(name, list(spec.submodule_search_locations))
-    folders = [] if spec is None else list(spec.submodule_search_locations or ())
-    return [Path(folder) for folder in folders if Path(folder).is_dir()]
+    spec = find_spec(top)
+    roots = [] if spec is None else list(spec.submodule_search_locations or ())
+    return [folder for root in roots if (folder := Path(root, *inner)).is_dir()]
 
 
 def register() -> None:

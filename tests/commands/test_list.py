@@ -1,0 +1,45 @@
+"""`agentic-rl list`: one line for each thing that can be named."""
+
+from pathlib import Path
+
+import pytest
+
+from agentic_rl.cli import dispatch
+from agentic_rl.config import FAMILIES
+from agentic_rl.searchpath import data_dir
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_everything_is_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for kind in ("recipes", *FAMILIES):
+        folder = data_dir("recipes") if kind == "recipes" else data_dir("conf") / kind
+        start = next(i for i, line in enumerate(lines) if line.split()[:1] == [kind])
+        section = lines[start + 1 :]
+        for file in folder.glob("*.yaml"):
+            shown = [line for line in section if line.split()[:1] == [file.stem]]
+            assert shown, f"{kind} {file.stem}"
+            assert len(shown[0].split()) > 1, f"{kind} {file.stem} says nothing of itself"
+
+
+def test_one_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["list", "reward"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "reward (reward=NAME)"
+    assert all(line.startswith("  ") for line in lines[1:])
+
+
+def test_the_callers_recipes_come_with_their_comment(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "recipes").mkdir()
+    (here / "recipes" / "mine.yaml").write_text("# @package _global_\n# What mine shows.\n")
+    assert dispatch(["list", "recipes"]) == 0
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert ["mine", "What mine shows."] in lines
