@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
+_WIDTH = 120
+
 
 class Bar:
     """One bar; `advance` is cheap and may come from any finished trajectory."""
@@ -27,7 +29,9 @@ class Console:
     def __init__(self, *, bars: bool = True) -> None:
         from rich.console import Console as RichConsole
 
-        self._rich: RichConsole = RichConsole(file=sys.stderr, highlight=False, soft_wrap=True)
+        # Lines in a log are not folded to the 80 columns of a terminal that is not there.
+        width = None if sys.stderr.isatty() else _WIDTH
+        self._rich = RichConsole(file=sys.stderr, highlight=False, soft_wrap=True, width=width)
         self._bars = bars and self._rich.is_terminal and self._rich.is_interactive
         self._started = time.monotonic()
 

@@ -126,7 +126,7 @@ def _load_games(experiment: Experiment, parts: Parts) -> dict[str, GameSet]:
 def _drive(session: Session, start: _Start) -> None:
     """Runs the command to its end, whatever that is, and says in the folder which it was."""
     console, folder = session.console, session.folder
-    console.line(f"run {folder.path}")
+    console.line(f"run {session.place}")
     session.parts.tracker.start(folder.run_id, folder.path, session.experiment.to_container())
     status: Any = "failed"
     error: str | None = None
@@ -144,7 +144,7 @@ def _drive(session: Session, start: _Start) -> None:
         folder.finish(status, error)
         session.parts.tracker.finish(status)
         if status != "finished":
-            console.line(f"{status}. Go on with: agentic-rl resume {folder.path}")
+            console.line(f"{status}. Go on with: agentic-rl resume {session.place}")
     if status == "stopped":
         if isinstance(error, str) and error.startswith("budget"):
             console.line(error)

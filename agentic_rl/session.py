@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from agentic_rl.config import Experiment
@@ -34,6 +35,12 @@ class Session:
     @property
     def usage(self) -> Usage:
         return self.spent + self.parts.backend.usage
+
+    @property
+    def place(self) -> Path:
+        """The run folder as a person would type it: relative where it lies below this one."""
+        folder, here = self.folder.path.absolute(), Path.cwd()
+        return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
     def cost(self, usage: Usage) -> float | None:
         return cost(usage, self.experiment.backend.get("prices"))

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentic_rl.results.reader import table_rows
@@ -18,14 +17,14 @@ def print_summary(session: Session) -> None:
     folder = session.folder.path
     if session.experiment.command == "train":
         _print_training(session, table_rows(folder, "evaluations"), table_rows(folder, "updates"))
-        session.console.line(f"next: agentic-rl eval checkpoint={_shown(folder)} split=all")
-    session.console.line(f"next: agentic-rl compare {_shown(folder)}")
+        session.console.line(f"next: agentic-rl eval checkpoint={session.place} split=all")
+    session.console.line(f"next: agentic-rl compare {session.place}")
 
 
 def print_evaluations(session: Session, rows: Sequence[Row]) -> None:
     from rich.table import Table
 
-    table = Table(title=f"{session.model()}, {_shown(session.folder.path)}")
+    table = Table(title=f"{session.model()}, {session.place}")
     for name in ("split", "task type", "won", "success", "95 %", "steps", "invalid"):
         table.add_column(name, justify="left" if name in ("split", "task type") else "right")
     for row in rows:
@@ -50,7 +49,7 @@ def _print_training(session: Session, evaluations: Sequence[Row], updates: Seque
     tokens = sum(row["tokens_sampled"] for row in updates)
     session.console.line(
         f"{len(updates)} updates in {seconds:.0f} s, {tokens:,} tokens sampled;"
-        f" tables and checkpoints in {_shown(session.folder.path)}"
+        f" tables and checkpoints in {session.place}"
     )
 
 
@@ -58,7 +57,7 @@ def _success_table(session: Session, totals: Sequence[Row]) -> "Table":
     """Success of each split at the first and the last evaluation."""
     from rich.table import Table
 
-    table = Table(title=f"{session.experiment.recipe or 'train'}, {_shown(session.folder.path)}")
+    table = Table(title=f"{session.experiment.recipe or 'train'}, {session.place}")
     first, last = totals[0]["update"], totals[-1]["update"]
     for name in ("split", f"update {first}", f"update {last}", "95 %", "games"):
         table.add_column(name, justify="left" if name == "split" else "right")
@@ -81,11 +80,3 @@ def _interval(row: Row) -> str:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
-
-
-def _shown(folder: Path) -> Path:
-    """As the user would type it: relative where it lies below the working folder."""
-    here = Path.cwd()
-    return (
-        folder.relative_to(here) if folder.is_absolute() and folder.is_relative_to(here) else folder
-    )

@@ -1,0 +1,112 @@
+"""A run that is killed, stopped or finished goes on as if nothing had happened."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from agentic_rl.results import read_record
+from tests.processes import begin, call, tables
+
+RUN = (
+    "+recipe=debug",
+    "updates=6",
+    "games_per_update=2",
+    "group_size=3",
+    "games.valid_unseen=4",
+    "evaluation.every=2",
+    "save.every=2",
+)
+KILLS = int(os.environ.get("AGENTIC_RL_KILLS", "6"))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
+    """An uninterrupted run and the seconds it took."""
+    folder = tmp_path_factory.mktemp("whole")
+    started = time.monotonic()
+    done = call(*RUN, "hydra.run.dir=run", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder / "run", time.monotonic() - started
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_kill_and_resume_equals_an_uninterrupted_run(
+    kill: int, whole: tuple[Path, float], tmp_path: Path
+) -> None:
+    expected, seconds = whole
+    delay = random.Random(kill).uniform(0.1, seconds)
+    process = begin(*RUN, "hydra.run.dir=run", cwd=tmp_path)
+    time.sleep(delay)
+    process.kill()
+    process.communicate()
+    run = tmp_path / "run"
+    if not (run / "resolved.yaml").is_file():
+        again = call(*RUN, "overwrite=true", "hydra.run.dir=run", cwd=tmp_path)
+    elif read_record(run).state == "finished":
+        again = None
+    else:
+        assert read_record(run).state == "interrupted"
+        again = call("resume", "run", cwd=tmp_path)
+    assert again is None or again.returncode == 0, again.stderr
+    assert read_record(run).state == "finished"
+    assert tables(run) == tables(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_a_run_that_can_go_on(
+    number: signal.Signals, whole: tuple[Path, float], tmp_path: Path
+) -> None:
+    process = begin(*RUN, "hydra.run.dir=run", cwd=tmp_path)
+    run = tmp_path / "run"
+    while not (run / "updates.ndjson").is_file():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert read_record(run).status == "stopped"
+    assert "agentic-rl resume run" in said.splitlines()[-1]
+    assert call("resume", "run", cwd=tmp_path).returncode == 0
+    assert tables(run) == tables(whole[0])
+
+
+@pytest.mark.slow
+def test_a_finished_run_goes_on_to_more_updates(tmp_path: Path) -> None:
+    assert call(*RUN, "updates=4", "hydra.run.dir=run", cwd=tmp_path).returncode == 0
+    refused = call("resume", "run", cwd=tmp_path)
+    assert refused.returncode == 1
+    assert "updates=N above 4" in refused.stderr
+    assert call("resume", "run", "updates=6", cwd=tmp_path).returncode == 0
+    assert call(*RUN, "hydra.run.dir=whole", cwd=tmp_path).returncode == 0
+    assert tables(tmp_path / "run") == tables(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", range(max(1, KILLS // 6)))
+def test_a_killed_sweep_runs_only_what_is_missing(kill: int, tmp_path: Path) -> None:
+    line = ("sweep", *RUN, "updates=2", "lr=0.01,0.05", "seed=0,1")
+    started = time.monotonic()
+    assert call(*line, "hydra.sweep.dir=whole", cwd=tmp_path).returncode == 0
+    seconds = time.monotonic() - started
+    process = begin(*line, "hydra.sweep.dir=cut", cwd=tmp_path)
+    time.sleep(random.Random(kill).uniform(0.5, 0.9) * seconds)
+    process.kill()
+    process.communicate()
+    finished = {
+        name: (tmp_path / "cut" / name / "run.json").read_bytes()
+        for name in "0123"
+        if (tmp_path / "cut" / name / "run.json").is_file()
+        and read_record(tmp_path / "cut" / name).state == "finished"
+    }
+    again = call("resume", "cut", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    for name in "0123":
+        assert tables(tmp_path / "cut" / name) == tables(tmp_path / "whole" / name)
+    for name, before in finished.items():
+        assert (tmp_path / "cut" / name / "run.json").read_bytes() == before
