@@ -1,10 +1,10 @@
-"""`python -m loopback FOLDER [PORT]`: the service alone, until it is interrupted."""
+"""`python -m tests.loopback FOLDER [PORT]`: the service alone, until it is interrupted."""
 
 import sys
 import threading
 from pathlib import Path
 
-from loopback.server import Loopback
+from tests.loopback.server import Loopback
 
 if __name__ == "__main__":
     with Loopback(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0) as service:

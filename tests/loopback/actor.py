@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from loopback.model import Policy, token_loss
-from loopback.state import Run, ServiceError, State
+from tests.loopback.model import Policy, token_loss
+from tests.loopback.state import Run, ServiceError, State
 
 _IGNORED = -100
 _LONGEST_WAIT = 20.0

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from loopback import actor
-from loopback.model import Policy
-from loopback.state import KEY, MODEL, Run, ServiceError, State, now
+from tests.loopback import actor
+from tests.loopback.model import Policy
+from tests.loopback.state import KEY, MODEL, Run, ServiceError, State, now
 
 _SPEC = ("lora_rank", "train_mlp", "train_attn", "train_unembed", "seed")
 _V1 = "/openapi/v1"

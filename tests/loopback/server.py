@@ -1,6 +1,8 @@
 """The service over HTTP, and a context manager that runs it in this process."""
 
+import contextlib
 import json
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,9 +14,9 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 import msgpack
 from transformers import AutoTokenizer
 
-from loopback import actor, control, tokenizer
-from loopback.model import Reader
-from loopback.state import Fault, ServiceError, State
+from tests.loopback import actor, control, tokenizer
+from tests.loopback.model import Reader
+from tests.loopback.state import Fault, ServiceError, State
 
 LIMITS = {"max_batch_size": 128, "max_tokens_per_request": 60000, "max_seq_len": 16384}
 
@@ -115,6 +117,30 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PATCH = do_HEAD = respond
 
 
+class Server(ThreadingHTTPServer):
+    """Remembers its connections, to cut them all at once."""
+
+    daemon_threads = True
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._open: list[socket.socket] = []
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.append(request)
+        super().process_request(request, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A connection that was cut is no news."""
+
+    def cut(self) -> None:
+        self.shutdown()
+        self.server_close()
+        for connection in self._open:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
 class Loopback:
     """`with Loopback(folder) as service:` answers at `service.url`."""
 
@@ -125,8 +151,7 @@ class Loopback:
         limits = options.pop("limits", LIMITS)
         self.state = State(str(folder), reader, limits, **options)
         handler = type("BoundHandler", (Handler,), {"state": self.state})
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-        self._server.daemon_threads = True
+        self._server = Server(("127.0.0.1", port), handler)
         self.url = self.state.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
@@ -144,8 +169,7 @@ class Loopback:
     def vanish(self) -> None:
         """From now on nobody listens at the address."""
         self.state.stopping = True
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.cut()
 
     def asked(self, prefix: str) -> list[Any]:
         """The statuses given to requests that begin so."""

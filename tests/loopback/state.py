@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from loopback.model import Policy, Reader
+from tests.loopback.model import Policy, Reader
 
 MODEL = "Qwen/Qwen3.5-4B"
 KEY = "sk-loopback-0123456789abcdef"

@@ -109,7 +109,9 @@ class RemoteBackend:
         return Usage(tally.prefill, tally.cached, tally.sampled, tally.trained)
 
     def bind(self, render: Callable[[str], str]) -> None:
+        """Raises BackendError where no key is to be found: before any game is loaded."""
         self._render = render
+        self._connect()
 
     async def start(self) -> None:
         if self._session is not None:
