@@ -1,5 +1,6 @@
 """The first word finds the command; Hydra gets the rest; every end has its exit status."""
 
+import json
 import os
 import subprocess
 import sys
@@ -232,6 +233,14 @@ def test_train_and_its_saved_configuration(here: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert dispatch([*again, "hydra.run.dir=outputs/first"]) == 1
     assert "overwrite=true" in capsys.readouterr().err
+
+
+def test_stacked_recipes_are_both_named(here: Path) -> None:
+    (here / "recipes").mkdir()
+    (here / "recipes" / "short.yaml").write_text("# @package _global_\nupdates: 0\n")
+    quick = [word for word in QUICK if not word.startswith(("+recipe", "updates"))]
+    assert dispatch(["+recipe=[debug,short]", *quick, "hydra.run.dir=outputs/x"]) == 0
+    assert json.loads((here / "outputs/x/run.json").read_text())["recipe"] == "debug+short"
 
 
 def _jobs(folder: Path) -> list[str]:

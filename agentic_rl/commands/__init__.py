@@ -39,10 +39,16 @@ class Job:
         from hydra.types import RunMode
 
         hydra = HydraConfig.get()
-        recipe = hydra.runtime.choices.get("recipe")
+        overrides = [str(override) for override in hydra.overrides.task]
         return cls(
-            recipe=recipe if recipe is None or isinstance(recipe, str) else "+".join(recipe),
-            overrides=[str(override) for override in hydra.overrides.task],
+            recipe=hydra.runtime.choices.get("recipe") or _stacked(overrides),
+            overrides=overrides,
             folder=Path(hydra.runtime.output_dir),
             multirun=hydra.mode is RunMode.MULTIRUN,
         )
+
+
+def _stacked(overrides: list[str]) -> str | None:
+    """`a+b` for `+recipe=[a,b]`, which Hydra does not count among its choices."""
+    lists = [typed.partition("=")[2] for typed in overrides if typed.startswith("+recipe=[")]
+    return "+".join(name.strip() for name in lists[0].strip("[]").split(",")) if lists else None
