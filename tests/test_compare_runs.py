@@ -9,13 +9,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from run_folders import evaluate, new_run, row, update_row
 
 from agentic_rl.commands.compare import main
 from agentic_rl.compare import Choice, by_settings, compare, differences
 from agentic_rl.errors import AgenticRLError
 from agentic_rl.pairs import pair
 from agentic_rl.results.statistics import mcnemar
+from tests.run_folders import evaluate, new_run, row, update_row
 
 GOLDEN = Path(__file__).parent / "golden"
 

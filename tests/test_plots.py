@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from run_folders import evaluate, new_run, update_row
 
 from agentic_rl.commands.plot import main
 from agentic_rl.errors import AgenticRLError
 from agentic_rl.plots import MOST_RUNS, draw, load_curves
+from tests.run_folders import evaluate, new_run, update_row
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'agentic-rl[plot]'")
 

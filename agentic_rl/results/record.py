@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
@@ -74,7 +75,7 @@ def new_record(
         recipe=recipe,
         overrides=tuple(_without_secret(override) for override in overrides),
         seed=seed,
-        versions=_versions(),
+        versions=dict(_versions()),
         git_commit=_git_commit(),
         started=now(),
     )
@@ -159,6 +160,7 @@ def _without_secret(override: str) -> str:
     return f"{key}=***" if equals and is_secret(key) else override
 
 
+@cache
 def _versions() -> dict[str, str]:
     found = {
         "python": ".".join(map(str, sys.version_info[:3])),
@@ -172,6 +174,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
+@cache
 def _git_commit() -> str | None:
     """Of the checkout that this package runs from, else of the working folder."""
     source = Path(__file__).resolve().parents[2]

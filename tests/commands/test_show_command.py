@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from run_folders import new_run
 
 from agentic_rl.commands.show import lines, main
 from agentic_rl.errors import AgenticRLError
@@ -20,6 +19,7 @@ from agentic_rl.types import (
     Task,
     Trajectory,
 )
+from tests.run_folders import new_run
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

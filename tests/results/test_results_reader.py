@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from run_folders import new_run, row, step_row, update_row
 
 from agentic_rl.errors import RunFolderError
 from agentic_rl.results import TABLES, runs, scan
 from agentic_rl.results.reader import scan_schema
 from agentic_rl.results.reader import settings as run_settings
+from tests.run_folders import new_run, row, step_row, update_row
 
 
 def test_a_kill_at_any_byte_leaves_the_whole_rows(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_a_kill_at_any_byte_leaves_the_whole_rows(tmp_path: Path) -> None:
         assert scan(tmp_path, "steps").collect().equals(expected.head(whole))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(damage=st.binary(max_size=60), at=st.floats(0, 1))
 def test_no_bytes_in_a_table_break_the_reader(damage: bytes, at: float) -> None:
     import tempfile

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,8 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from run_folders import new_run, row, step_row, update_row
 
 from agentic_rl.errors import RunFolderError
 from agentic_rl.results import TABLES, TIMES, RunFolder, new_record, read_record
@@ -22,6 +22,7 @@ from agentic_rl.results.record import new_run_id
 from agentic_rl.results.rows import complete_row
 from agentic_rl.results.schemas import IDENTITY
 from agentic_rl.types import Checkpoint
+from tests.run_folders import new_run, row, step_row, update_row
 
 NO_PROCESS = 2**22 + 1
 """Above the largest pid there can be."""
@@ -124,10 +125,9 @@ def test_rows_are_complete_in_order_and_without_nan(tmp_path: Path) -> None:
     assert (read["segment"], read["malformed"], read["action"]) == (2, False, "?\n")
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
 def test_numbers_come_back_to_the_bit(values: list[float]) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         run = new_run(Path(folder) / "run")
         run.append("steps", [step_row(1, t, reward=value) for t, value in enumerate(values)])
@@ -136,12 +136,16 @@ def test_numbers_come_back_to_the_bit(values: list[float]) -> None:
     assert [value.hex() for value in read] == [value.hex() for value in values]
 
 
+def _one_update(run: RunFolder, update: int) -> None:
+    run.append("steps", [step_row(update, t, reward=update / 7) for t in range(3)])
+    run.append("updates", [update_row(update, loss=None if update == 1 else 0.1)])
+    run.append_trajectories([{"update": update, "messages": []}])
+    run.add_checkpoint(Checkpoint(f"update-{update}", "trio://x", "trio://y"), update)
+
+
 def _three_updates(run: RunFolder, first: int) -> None:
     for update in range(first, 4):
-        run.append("steps", [step_row(update, t, reward=update / 7) for t in range(3)])
-        run.append("updates", [update_row(update, loss=None if update == 1 else 0.1)])
-        run.append_trajectories([{"update": update, "messages": []}])
-        run.add_checkpoint(Checkpoint(f"update-{update}", "trio://x", "trio://y"), update)
+        _one_update(run, update)
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -165,6 +169,47 @@ def test_a_run_gone_on_with_equals_one_never_stopped(tmp_path: Path, ended: bool
     for name in ("trajectories.jsonl", "checkpoints.jsonl"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "cut" / name).read_bytes()
     assert read_record(cut.path).resumed == 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_a_kill_at_any_byte_of_any_file_is_made_good(data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        whole = new_run(Path(folder) / "whole", run_id="same")
+        _three_updates(whole, 1)
+        whole.finish("finished")
+        cut = new_run(Path(folder) / "cut", run_id="same")
+        _one_update(cut, 1)
+        files = [path for path in sorted(cut.path.iterdir()) if "json" in path.suffix]
+        safe = {path: path.stat().st_size for path in files if path.name != "run.json"}
+        for update in (2, 3):
+            _one_update(cut, update)
+        for path, size in safe.items():
+            content = path.read_bytes()
+            path.write_bytes(content[: data.draw(st.integers(size, len(content)))])
+        _die(cut)
+        again = RunFolder.reopen(cut.path)
+        again.cut_after(1)
+        _three_updates(again, 2)
+        again.finish("finished")
+        for path in sorted(whole.path.iterdir()):
+            if path.name not in ("run.json", "resolved.yaml"):
+                assert (cut.path / path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_kill_while_the_tables_become_parquet_is_made_good(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    _three_updates(run, 1)
+    lines = (tmp_path / "steps.ndjson").read_bytes()
+    run.finish("finished")
+    parquet = (tmp_path / "steps.parquet").read_bytes()
+    (tmp_path / "steps.ndjson").write_bytes(lines)
+    (tmp_path / ".steps.parquet.77.tmp").write_bytes(parquet[:50])
+    again = RunFolder.reopen(tmp_path)
+    again.cut_after(3)
+    assert not (tmp_path / "steps.parquet").exists()
+    again.finish("finished")
+    assert (tmp_path / "steps.parquet").read_bytes() == parquet
 
 
 def _die(run: RunFolder) -> None:
