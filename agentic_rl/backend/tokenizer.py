@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from agentic_rl.errors import BackendError
 from agentic_rl.types import Message
@@ -28,7 +28,7 @@ class ChatTokenizer:
         self._constants = dict(constants or {})
 
     @classmethod
-    def from_folder(cls, folder: Path) -> "ChatTokenizer":
+    def from_folder(cls, folder: Path) -> Self:
         """Reads `tokenizer.json` and `chat_template.jinja`, or the template in the config file."""
         from tokenizers import Tokenizer as Encoder
 

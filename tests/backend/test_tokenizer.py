@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rl.backend.linear.backend import TOKENIZER
+from agentic_rl.backend.linear.tokenizer import FOLDER as TOKENIZER
+from agentic_rl.backend.linear.tokenizer import LineTokenizer
 from agentic_rl.backend.tokenizer import ChatTokenizer
 from agentic_rl.errors import BackendError
 from agentic_rl.protocol.think_action import ThinkAction
@@ -16,6 +17,7 @@ from agentic_rl.tokens import probe
 from agentic_rl.types import Message
 
 SHIPPED = ChatTokenizer.from_folder(TOKENIZER)
+BY_LINE = LineTokenizer.from_folder(TOKENIZER)
 CHAT = [
     Message("system", "Be brief."),
     Message("user", "Task: put a mug in sink."),
@@ -31,6 +33,15 @@ def render(messages: list[Message], generate: bool = False, **options: object) -
 @given(st.text())
 def test_decoding_gives_back_every_text(text: str) -> None:
     assert SHIPPED.decode(SHIPPED.encode(text)) == text
+
+
+pieces = st.sampled_from(["<|im_end|>", "<tool_call>", "\n", "\n\n", " ", "- go to ", "\r\n", "a"])
+
+
+@given(st.lists(pieces | st.text(max_size=5)))
+def test_lines_encode_as_the_whole_does(parts: list[str]) -> None:
+    text = "".join(parts)
+    assert BY_LINE.encode(text) == SHIPPED.encode(text)
 
 
 def test_the_folder_is_small() -> None:

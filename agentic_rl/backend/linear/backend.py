@@ -26,7 +26,6 @@ from agentic_rl.types import (
 if TYPE_CHECKING:
     from agentic_rl.backend.linear.learner import Learner
 
-TOKENIZER = Path(__file__).parents[1] / "linear_tokenizer"
 _LOSSES = frozenset({"ppo", "importance_sampling", "cispo"})
 
 
@@ -59,7 +58,7 @@ class LinearBackend:
     def _learner(self) -> "Learner":
         from agentic_rl.backend.linear.learner import Learner
 
-        return Learner(TOKENIZER, self.feature_bits)
+        return Learner(self.feature_bits)
 
     @property
     def capabilities(self) -> Capabilities:

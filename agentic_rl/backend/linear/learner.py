@@ -1,7 +1,6 @@
 """The policy's moving parts: its weights, the replies it knows, and the choices it remembers."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from agentic_rl.backend.linear.gradient import TrieBatch, spread
 from agentic_rl.backend.linear.history import History
 from agentic_rl.backend.linear.optimizer import Weights
 from agentic_rl.backend.linear.replies import Replies
-from agentic_rl.backend.tokenizer import ChatTokenizer
+from agentic_rl.backend.linear.tokenizer import FOLDER, LineTokenizer
 from agentic_rl.errors import BackendError
 from agentic_rl.interfaces import Loss
 from agentic_rl.types import (
@@ -40,8 +39,8 @@ class Options(NamedTuple):
 class Learner:
     """Samples, scores and learns. It reads a prompt's view and nothing else of it."""
 
-    def __init__(self, folder: Path, feature_bits: int) -> None:
-        self.tokenizer = ChatTokenizer.from_folder(folder)
+    def __init__(self, feature_bits: int) -> None:
+        self.tokenizer = LineTokenizer.from_folder(FOLDER)
         self.table = FeatureTable(feature_bits)
         self.weights = Weights.zeros(self.table.size)
         self.memory = Memory()
