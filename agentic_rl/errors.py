@@ -29,7 +29,12 @@ class RunFolderError(AgenticRLError):
 
 
 class BackendError(AgenticRLError):
-    """A backend that cannot do what the recipe asks, or whose service failed."""
+    """A backend that cannot do what the recipe asks, or whose service failed.
+
+    `hopeless` where nothing that is sent from now on can succeed: the run stops at once.
+    """
+
+    hopeless = False
 
 
 class EnvError(AgenticRLError):

@@ -28,8 +28,13 @@ class Session:
     @cached_property
     def collector(self) -> Collector:
         """Built after the backend has started: it needs its tokenizer."""
+        parts = self.parts
         return Collector(
-            self.parts.env, self.parts.protocol, self.parts.backend, self.experiment.rollout
+            parts.env,
+            parts.protocol,
+            parts.backend,
+            self.experiment.rollout,
+            say=self.console.warn,
         )
 
     @property

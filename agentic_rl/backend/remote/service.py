@@ -29,6 +29,7 @@ class RemoteError(BackendError):
     def __init__(self, message: str, remedy: Remedy = Remedy.REFUSE) -> None:
         super().__init__(message)
         self.remedy = remedy
+        self.hopeless = remedy is Remedy.STOP
 
 
 @dataclass(frozen=True, slots=True)
