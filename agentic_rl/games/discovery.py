@@ -12,12 +12,13 @@ from agentic_rl.types import GameSet, Task
 def game_set(split: str, folder: Path, verdicts: Mapping[str, Verdict]) -> GameSet:
     """All that is not excluded, in the order of `verdicts`; GamesError where that is nothing."""
     excluded = Counter(verdict.reason for verdict in verdicts.values() if verdict.reason)
+    base = str(folder)
     tasks = tuple(
         Task(
             task_id=trial,
             split=split,
             task_type=verdict.task_type,
-            game_file=str(folder / trial / GAME_FILE),
+            game_file=f"{base}/{trial}/{GAME_FILE}",
             digest=verdict.digest,
             walkthrough=verdict.walkthrough,
         )

@@ -83,9 +83,10 @@ def scan(folder: Path) -> dict[str, Marks]:
     found: dict[str, Marks] = {}
     with os.scandir(folder) as entries:
         tasks = [entry.name for entry in entries if entry.is_dir()]
+    base = str(folder)
     for task in tasks:
         try:
-            with os.scandir(folder / task) as entries:
+            with os.scandir(f"{base}/{task}") as entries:
                 trials = [f"{task}/{entry.name}" for entry in entries if entry.is_dir()]
         except OSError:
             found[task] = _DENIED * 2

@@ -42,16 +42,14 @@ class BuiltinGames:
         return _SPLITS
 
     def load(self, split: str) -> GameSet:
-        from agentic_rl.games.builtin.generator import Generator
-        from agentic_rl.games.builtin.shipped import Shipped
+        from agentic_rl.games.builtin.generator import shared_generator
         from agentic_rl.games.builtin.store import Store
 
         check_split("builtin", split, _SPLITS)
         if not self._count(split):
             raise GamesError(f"games 'builtin' has no game in '{split}': type games.{split}=N")
         root = Path(self.root).expanduser() if self.root else cache_folder() / "games"
-        generator = Generator(Shipped.load(), self.seed, DIFFICULTIES[self.difficulty])
-        store = Store(root.absolute(), generator)
+        store = Store(root.absolute(), shared_generator(self.seed, self.difficulty))
         return game_set(split, store.folder / split, store.games(split, self._count(split)))
 
     def _count(self, split: str) -> int:

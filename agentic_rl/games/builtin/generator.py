@@ -3,6 +3,7 @@
 import json
 import random
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from agentic_rl.games.builtin.difficulty import DIFFICULTIES, Difficulty
 from agentic_rl.games.builtin.furnish import Furnisher, Thing, UnfitError, Wish, trimmed
@@ -128,6 +129,12 @@ class Generator:
         if scene not in self._rooms:
             self._rooms[scene] = build_room(self.shipped, scene)
         return self._rooms[scene]
+
+
+@lru_cache(maxsize=4)
+def shared_generator(seed: int, difficulty: str) -> Generator:
+    """One for all splits: it remembers its rooms, and what each can host."""
+    return Generator(Shipped.load(), seed, DIFFICULTIES[difficulty])
 
 
 def _scenes(split: str) -> list[int]:

@@ -1,6 +1,5 @@
 """Ids as the problem text spells them, and the names that the game calls them by."""
 
-import re
 from collections.abc import Iterable
 
 _SPELT = {"-": "_minus_", "|": "_bar_", "+": "_plus_", ".": "_dot_", ",": "_comma_"}
@@ -11,7 +10,9 @@ def object_id(kind: str, x: float, y: float, z: float) -> str:
 
 
 def mangle(text: str) -> str:
-    return re.sub(r"[-|+.,]", lambda match: _SPELT[match[0]], text)
+    for sign, name in _SPELT.items():
+        text = text.replace(sign, name)
+    return text
 
 
 def names_of(ids: Iterable[str]) -> dict[str, str]:

@@ -30,7 +30,7 @@ class Scene:
 
 def problem_text(shipped: Shipped, scene: Scene, trial: str) -> str:
     objects = "\n  ".join(f"{mangle(name)} - {kind}" for name, kind in _objects(scene))
-    facts = "\n  ".join(f"({mangle(fact)})" for fact in _facts(shipped, scene))
+    facts = mangle("\n  ".join(f"({fact})" for fact in _facts(shipped, scene)))
     head = f"(define (problem plan_{trial})\n(:domain alfred)\n(:objects\n  {objects}\n)\n"
     return f"{head}(:init\n  {facts}\n)\n{_goal(shipped, scene.wish)}\n"
 
