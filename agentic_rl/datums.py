@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from agentic_rl.types import Advantages, Batch, Datum, ScoredGroup, Span, Trajectory
+from agentic_rl.types import Advantages, Batch, Completion, Datum, ScoredGroup, Span, Trajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ def build(groups: Sequence[ScoredGroup], advantages: Advantages) -> tuple[Batch,
     """One Datum per segment. `advantages[g][i][t]` is shaped like the groups' steps.
 
     A Datum whose advantages are all zero is left out and counted; the batch's denominators still
-    count its tokens and its trajectory. Raises ValueError where the shapes differ.
+    count its tokens and its trajectory. Raises ValueError where shapes differ, a token was not
+    sampled as its step says, two steps share a token, or an advantage is not finite.
     """
     data: list[Datum] = []
     left_out = zero_groups = extra = tokens = trajectories = 0
@@ -43,39 +45,54 @@ def build(groups: Sequence[ScoredGroup], advantages: Advantages) -> tuple[Batch,
 
 
 def _datums(trajectory: Trajectory, advantages: Sequence[float], group: int) -> list[Datum]:
+    where = f"{trajectory.task.task_id} branch {trajectory.branch}"
     if len(advantages) != len(trajectory.steps):
-        raise ValueError(f"{len(advantages)} advantages for {len(trajectory.steps)} steps")
-    arrays = [
-        (
-            np.asarray(segment, dtype=np.int64),
-            np.zeros(len(segment)),
-            np.zeros(len(segment)),
-            np.zeros(len(segment)),
+        raise ValueError(
+            f"{len(advantages)} advantages for {len(trajectory.steps)} steps of {where}"
         )
-        for segment in trajectory.segments
-    ]
-    spans: list[list[Span]] = [[] for _ in arrays]
+    if not np.all(np.isfinite(advantages)):
+        raise ValueError(f"an advantage of {where} is not finite: {list(advantages)}")
+    if not trajectory.segments:
+        return []
+    drafts = [_Draft.of(segment) for segment in trajectory.segments]
     for number, (step, advantage) in enumerate(zip(trajectory.steps, advantages, strict=True)):
-        if not arrays:
-            continue
-        tokens, mask, logprobs, credit = arrays[step.segment]
-        place = slice(step.prompt_end, step.completion_end)
-        if tuple(tokens[place]) != step.completion.tokens:
-            raise ValueError(f"step {number} of {trajectory.task.task_id} lost its sampled tokens")
-        mask[place] = 1.0
-        logprobs[place] = step.completion.logprobs
-        credit[place] = advantage
-        spans[step.segment].append(
-            Span(
-                step.prompt_end,
-                step.completion_end,
-                step.completion.sample_id,
-                group,
-                trajectory.branch,
-                number,
-            )
+        span = Span(
+            step.prompt_end,
+            step.completion_end,
+            step.completion.sample_id,
+            group,
+            trajectory.branch,
+            number,
         )
-    return [
-        Datum(tokens, mask, logprobs, credit, tuple(where))
-        for (tokens, mask, logprobs, credit), where in zip(arrays, spans, strict=True)
-    ]
+        drafts[step.segment].add(span, step.completion, advantage)
+    return [draft.datum() for draft in drafts]
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A Datum while its spans are filled in."""
+
+    tokens: NDArray[np.int64]
+    mask: NDArray[np.float64]
+    logprobs: NDArray[np.float64]
+    credit: NDArray[np.float64]
+    spans: list[Span]
+
+    @classmethod
+    def of(cls, segment: Sequence[int]) -> "_Draft":
+        tokens, n = np.asarray(segment, dtype=np.int64), len(segment)
+        return cls(tokens, np.zeros(n), np.zeros(n), np.zeros(n), [])
+
+    def add(self, span: Span, completion: Completion, advantage: float) -> None:
+        place = slice(span.start, span.end)
+        if self.tokens[place].tolist() != list(completion.tokens):
+            raise ValueError(f"step {span.step} of branch {span.branch} lost its sampled tokens")
+        if self.mask[place].any():
+            raise ValueError(f"step {span.step} of branch {span.branch} overlaps another")
+        self.mask[place] = 1.0
+        self.logprobs[place] = completion.logprobs
+        self.credit[place] = advantage
+        self.spans.append(span)
+
+    def datum(self) -> Datum:
+        return Datum(self.tokens, self.mask, self.logprobs, self.credit, tuple(self.spans))

@@ -63,11 +63,15 @@ async def train(session: Session, start: int) -> None:
     if start == 0 and settings.every and settings.at_start:
         await _evaluate(session, 0)
     last_usage = Usage()
+    rows: list[Row] = []
     for update in range(start + 1, experiment.updates + 1):
         _check_budget(session, last_usage)
         before = session.usage
         row = await _update(session, update)
         last_usage = session.usage - before
+        rows.append(row)
+        if line := collapse.warning(rows):
+            session.console.warn(f"update {update}: {line}")
         final = update == experiment.updates
         if settings.every and (final or update % settings.every == 0):
             await _evaluate(session, update)
