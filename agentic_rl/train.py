@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from agentic_rl import datums, evidence
+from agentic_rl import collapse, datums, evidence
 from agentic_rl.advantage.state_sharing import state_sharing
 from agentic_rl.errors import BackendError
 from agentic_rl.evaluate import evaluate
