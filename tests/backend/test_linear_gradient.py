@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from backend.linear_play import VIEW, backend, batch_of, datum_of, episode, sample
+from linear_play import VIEW, backend, batch_of, datum_of, episode, sample
 
 from agentic_rl.backend.linear import LinearBackend
 from agentic_rl.backend.linear.gradient import TrieBatch

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rl.backend.linear.history import Command, History, command_of
+from agentic_rl.backend.linear.history import Command, Goal, History, command_of
 
 VERSION = 1
 """Part of every checkpoint: weights mean nothing under other features."""
 
 Row = tuple[str, ...]
+_TIMES = ("0", "1", "2", "3")
 
 
 class State:
@@ -53,29 +54,30 @@ def _held_by_list(actions: tuple[str, ...]) -> str:
     return ""
 
 
-def describe(state: State, command: Command, text: str, form: str) -> Row:
+def describe(state: State, command: Command, static: Row, text: str) -> Row:
     """What sets one command apart from the others of its turn; all that its features may read."""
     history = state.history
-    thing = "p" if command.thing in history.delivered else history.goal.match(command.thing)
     place = command.place
     return (
-        form,
-        command.verb,
-        thing,
-        history.goal.match(place),
-        command.place_type or command.thing_type,
-        str(min(history.given.get(text, 0), 3)),
-        str(min(history.visits.get(place, 0), 2)) if command.verb == "go" else "-",
+        *static,
+        "p" if command.thing in history.delivered else "-",
+        _TIMES[min(history.given.get(text, 0), 3)],
+        _TIMES[min(history.visits.get(place, 0), 2)] if command.verb == "go" else "-",
         "k" if place in state.wanted else "-",
     )
+
+
+def describe_text(goal: Goal, command: Command, form: str) -> Row:
+    """The part that the goal and the command's own text decide."""
+    return form, command.verb, goal.match(command.thing), goal.match(command.place), command.type
 
 
 def names(key: Row, row: Row) -> tuple[str, ...]:
     """The features of one command, by name."""
     kind, held, raw, count, closed, known, here, last, refused, target = key
-    form, verb, thing, goal_place, type_, given, visits, has = row
+    form, verb, thing, goal_place, type_, delivered, given, visits, has = row
     phase = f"{kind}|{held}|{raw}|{count}"
-    what = f"{form}|{verb}|{thing}|{goal_place}"
+    what = f"{form}|{verb}|{thing}{delivered}|{goal_place}"
     return (
         f"0|{form}|{verb}",
         f"1|{what}",
@@ -92,7 +94,7 @@ def names(key: Row, row: Row) -> tuple[str, ...]:
     )
 
 
-WIDTH = len(names(("",) * 10, ("",) * 8))
+WIDTH = len(names(("",) * 10, ("",) * 9))
 
 
 class FeatureTable:
@@ -103,13 +105,19 @@ class FeatureTable:
         self._table = np.zeros((WIDTH, 1024), dtype=np.int32)
         self._count = 0
         self._rows: dict[Row, dict[Row, int]] = {}
+        self._texts: dict[Goal, dict[tuple[str, str], tuple[Command, Row]]] = {}
 
     def row_ids(self, state: State, commands: Sequence[tuple[str, str]]) -> NDArray[np.int32]:
         """One id a (command, form)."""
         known = self._rows.setdefault(state.key, {})
+        texts = self._texts.setdefault(state.history.goal, {})
         ids = []
-        for text, form in commands:
-            row = describe(state, command_of(text), text, form)
+        for pair in commands:
+            static = texts.get(pair)
+            if static is None:
+                command = command_of(pair[0])
+                static = texts[pair] = command, describe_text(state.history.goal, command, pair[1])
+            row = describe(state, *static, pair[0])
             number = known.get(row)
             if number is None:
                 number = known[row] = self._add(names(state.key, row))

@@ -39,12 +39,9 @@ class Command(NamedTuple):
     place: str
 
     @property
-    def thing_type(self) -> str:
-        return self.thing.split(" ")[0]
-
-    @property
-    def place_type(self) -> str:
-        return self.place.split(" ")[0]
+    def type(self) -> str:
+        """Of its place, or of its thing where it names no place."""
+        return (self.place or self.thing).split(" ")[0]
 
 
 @lru_cache(maxsize=65536)
