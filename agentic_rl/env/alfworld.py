@@ -14,10 +14,11 @@ from agentic_rl.env.engine import (
     UnsafeGame,
     UnsupportedGame,
     World,
-    alfworld_names,
     read_file,
 )
+from agentic_rl.env.engine.snapshot import restore, take
 from agentic_rl.env.facts import Describer
+from agentic_rl.env.naming import alfworld_names
 from agentic_rl.env.reference.pool import ReferenceEnv, ReferencePool
 from agentic_rl.errors import EnvError, did_you_mean
 from agentic_rl.interfaces import Env
@@ -41,9 +42,9 @@ class CompiledEnv:
 
     __slots__ = ("_history", "_move", "_shared", "_stand_in", "_task", "_world")
 
-    def __init__(self, shared: "_Shared", task: Task, world: World) -> None:
+    def __init__(self, shared: "_Shared", task: Task, world: World, at: Move) -> None:
         self._shared, self._task, self._world = shared, task, world
-        self._move: Move = world.start
+        self._move = at
         self._history: History = None
         self._stand_in: ReferenceEnv | None = None
 
@@ -71,9 +72,15 @@ class CompiledEnv:
     async def branch(self) -> Env:
         if self._stand_in is not None:
             return await self._stand_in.branch()
-        other = CompiledEnv(self._shared, self._task, self._world)
-        other._move, other._history = self._move, self._history
+        other = CompiledEnv(self._shared, self._task, self._world, self._move)
+        other._history = self._history
         return other
+
+    def snapshot(self) -> bytes:
+        """This moment in a few hundred bytes, for `AlfworldEnv.restore`; on the engine only."""
+        if self._stand_in is not None:
+            raise EnvError("TextWorld's state cannot be written down")
+        return take(self._world, self._move)
 
     async def close(self) -> None:
         if self._stand_in is not None:
@@ -108,7 +115,7 @@ class _Shared:
     def world(self, task: Task) -> World:
         """Each game is loaded once; the one opened least recently goes first."""
         key = (task.game_file, task.digest)
-        world = self._worlds.pop(key, None) or _world(_file(task))
+        world = self._worlds.pop(key, None) or open_world(Game(_file(task), alfworld_names))
         self._worlds[key] = world
         if len(self._worlds) > MOST_WORLDS:
             self._worlds.popitem(last=False)
@@ -122,8 +129,13 @@ class _Shared:
         return await self.reference.open(_file(task))
 
 
-def _world(file: GameFile) -> World:
-    game = Game(file, alfworld_names)
+def load_game(path: str | Path) -> Game:
+    """A game outside of any run; `load_game(path).source` shows the code that plays it."""
+    return Game(read_file(path), alfworld_names)
+
+
+def open_world(game: Game) -> World:
+    """Where a game is played, step by step."""
     return World(game, Describer(game))
 
 
@@ -163,11 +175,20 @@ class AlfworldEnv:
         if task.game_file in self._shared.fallen:
             return await self._shared.reference.open(_file(task))
         try:
-            return CompiledEnv(self._shared, task, self._shared.world(task))
+            world = self._shared.world(task)
+            return CompiledEnv(self._shared, task, world, world.start)
         except UnsafeGame:
             raise
         except UnsupportedGame as error:
             return await self._shared.fall_back(task, error)
+
+    async def restore(self, task: Task, snapshot: bytes) -> Env:
+        """An episode as `snapshot()` left it, without a history; IntegrityError for another game.
+
+        Should TextWorld have to take over later, it cannot: that is an EnvError.
+        """
+        world = self._shared.world(task)
+        return CompiledEnv(self._shared, task, world, restore(world, snapshot))
 
     async def close(self) -> None:
         """Ends TextWorld's workers."""

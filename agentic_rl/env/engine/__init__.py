@@ -7,7 +7,6 @@ What it cannot reproduce it refuses with `UnsupportedGame`. `source_of(game)` sh
 
 from agentic_rl.env.engine.errors import UnsafeGame, UnsupportedGame
 from agentic_rl.env.engine.game import Game, GameFile, parse_file, read_file
-from agentic_rl.env.engine.naming import alfworld_names
 from agentic_rl.env.engine.world import Move, Node, World
 
 __all__ = [
@@ -18,7 +17,6 @@ __all__ = [
     "UnsafeGame",
     "UnsupportedGame",
     "World",
-    "alfworld_names",
     "parse_file",
     "read_file",
 ]

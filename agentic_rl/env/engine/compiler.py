@@ -49,6 +49,23 @@ def compile_shape(domain: Domain, grammar: Grammar, goal: Formula) -> Shape:
         raise UnsupportedGame("a game nested too deeply") from error
 
 
+def legend(shape: Shape) -> str:
+    """The source with comments that name its tables; it is never run."""
+    lines = [shape.source, ""]
+    lines += [f"# action {n}: {name}" for n, name in enumerate(shape.actions)]
+    lines += [f"# s[{n}]: {_access(slot)}" for n, slot in enumerate(shape.slots)]
+    lines += [f"# st{n}: {_access(table)}" for n, table in enumerate(shape.statics)]
+    lines += [f"# KINDS[{n}]: {name}" for n, name in enumerate(shape.types)]
+    lines += [f"# CONST[{n}]: {name}" for n, name in enumerate(shape.constants)]
+    lines += [f"# x{n}: {expression.source!r}" for n, expression in enumerate(shape.expressions)]
+    lines += [f"# W[{n}]: {text!r}" for n, text in enumerate(shape.words)]
+    return "\n".join(lines) + "\n"
+
+
+def _access(access: Access) -> str:
+    return f"{access.relation.name} by {access.bound}"
+
+
 def _compile(domain: Domain, grammar: Grammar, goal: Formula) -> Shape:
     tables = Tables(domain)
     logic, texts = Logic(tables), Texts(tables, grammar)

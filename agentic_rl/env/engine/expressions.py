@@ -33,6 +33,7 @@ class TextExpression:
     """A checked expression; `names` are the objects it reads, in order of appearance."""
 
     def __init__(self, source: str) -> None:
+        self.source = source.strip()
         self._tree = _checked(source)
         names = [node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)]
         self.names: tuple[str, ...] = tuple(dict.fromkeys(names))

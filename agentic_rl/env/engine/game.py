@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from agentic_rl.env.engine.compiler import Shape, compile_shape
+from agentic_rl.env.engine.compiler import Shape, compile_shape, legend
 from agentic_rl.env.engine.domain import Domain, read_domain
 from agentic_rl.env.engine.errors import UnsafeGame, UnsupportedGame
 from agentic_rl.env.engine.expressions import Entity
@@ -102,6 +102,11 @@ class Game:
             _table(facts.get(slot.relation.name, set()), slot, self) for slot in self.shape.slots
         ]
         self.start: State = (*slots, int(self.digest[:16], 16))
+
+    @property
+    def source(self) -> str:
+        """The generated code, followed by what its numbers stand for; for reading."""
+        return legend(self.shape)
 
     def act(self, state: State, operator: Operator) -> State:
         """The state after an operator; the very same one where nothing changes."""

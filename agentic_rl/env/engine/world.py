@@ -64,14 +64,22 @@ class World:
 
     def apply(self, node: Node, operator: Operator) -> Move:
         state = self.game.act(node.state, operator)
-        after = node if state is node.state else self.node(state)
-        return Move(_result(after, self.answer(after, operator)), after, operator)
+        if state is not node.state:
+            return self.arrive(state, operator)
+        return Move(_result(node, self.answer(node, operator)), node, operator)
 
     def answer(self, node: Node, operator: Operator) -> str:
         try:
             return self.game.answer(node.state, operator)
         except RecursionError as error:
             raise UnsupportedGame("a text nested too deeply") from error
+
+    def arrive(self, state: State, operator: Operator | None) -> Move:
+        """The move that led to a state; without an operator, one by which nothing happened."""
+        node = self.node(state)
+        if operator is None:
+            return Move(_result(node, "Nothing happens.", admissible=False), node)
+        return Move(_result(node, self.answer(node, operator)), node, operator)
 
     def node(self, state: State) -> Node:
         known = self._nodes.get(state[-1])
