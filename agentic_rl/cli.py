@@ -50,7 +50,7 @@ def usage() -> str:
 
 
 def _dispatch(argv: list[str]) -> int:
-    if argv and argv[0] in ("-h", "--help", "help") and not argv[1:]:
+    if not argv or argv in (["-h"], ["--help"], ["help"]):
         print(usage())
         return 0
     if argv and argv[0] in ("-V", "--version"):

@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar, cast
 
 from agentic_rl.errors import AgenticRLError, ConfigError, UnknownComponentError, did_you_mean
+from agentic_rl.wording import plain
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,17 +64,19 @@ class Registry(Generic[T]):
         schema = OmegaConf.structured(factory)
         unknown = [key for key in fields if key not in schema]
         if unknown:
+            near = did_you_mean(unknown[0], [str(key) for key in schema])
             raise ConfigError(
                 f"{self.kind} '{name}' has no option '{unknown[0]}'."
-                f"{did_you_mean(unknown[0], [str(key) for key in schema])}"
+                f"{near or f' Where a recipe sets it, ~{self.kind}.{unknown[0]} leaves it out.'}"
                 f" Options: {', '.join(str(key) for key in schema) or 'none'}."
             )
         try:
             return cast("T", OmegaConf.to_object(OmegaConf.merge(schema, fields)))
         except OmegaConfBaseException as error:
-            reason = str(error.msg or error).splitlines()[0]
-            where = f" ({self.kind}.{error.full_key})" if error.full_key else ""
-            raise ConfigError(f"{self.kind} '{name}': {reason}{where}") from error
+            key = f"{self.kind}.{error.full_key}" if error.full_key else self.kind
+            raise ConfigError(
+                f"{self.kind} '{name}': {plain(str(error.msg or error), key)}"
+            ) from error
         except (AgenticRLError, ValueError) as error:
             raise ConfigError(f"{self.kind} '{name}': {error}") from error
 

@@ -16,12 +16,13 @@ from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from agentic_rl import commands
-from agentic_rl.config import list_keys, schema_keys
+from agentic_rl.config import FAMILIES, list_keys, schema_keys
 from agentic_rl.errors import ConfigError, did_you_mean
 from agentic_rl.searchpath import RECIPES, RecipeSource, short
 from agentic_rl.wording import near_key, plain
 
 _PACKAGE = "the first line of a recipe is `# @package _global_`"
+_DELETABLE = FAMILIES  # options that a recipe sets for another component than the one chosen
 _EXTRAS = {"joblib": "joblib", "submitit_local": "submitit", "submitit_slurm": "submitit"}
 _EXTRAS["ray"] = "ray"
 
@@ -40,8 +41,11 @@ def check(line: Line) -> None:
     for override in OverridesParser.create().parse_overrides(list(line.overrides)):
         if override.is_hydra_override() or override.is_sweep_override():
             continue
-        if override.is_delete():
-            raise ConfigError(f"{override.input_line}: keys are never deleted; set a value")
+        if override.is_delete() and override.key_or_group.partition(".")[0] not in _DELETABLE:
+            raise ConfigError(f"{override.input_line}: keys are not deleted; set a value")
+        if override.is_delete() and "." not in override.key_or_group:
+            group = override.key_or_group
+            raise ConfigError(f"{override.input_line}: a {group} is needed; choose {group}=NAME")
         if not override.key_or_group:
             raise ConfigError(f"'{override.input_line}' has no key")
         if override.key_or_group == "command":

@@ -124,8 +124,9 @@ def test_usage_names_every_command_in_one_line() -> None:
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_help_of_all_and_of_one(flag: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert dispatch([flag]) == 0
-    assert capsys.readouterr().out.startswith("usage: agentic-rl")
+    for argv in ([], [flag]):
+        assert dispatch(argv) == 0
+        assert capsys.readouterr().out.startswith("usage: agentic-rl")
     assert dispatch(["eval", flag]) == 0
     out = capsys.readouterr().out
     assert "agentic-rl eval" in out
