@@ -56,7 +56,7 @@ def experiment_of(folder: Path) -> Experiment:
 
 def experiment_for_eval(
     cfg: "DictConfig", recipe: str | None, overrides: Sequence[str]
-) -> tuple[Experiment, SavedCheckpoint | None]:
+) -> Experiment:
     """The checkpoint's own configuration under the keys that were typed.
 
     Without a checkpoint, and for a remote one, the composed configuration of the named recipe.
@@ -69,10 +69,10 @@ def experiment_for_eval(
             "eval needs a checkpoint or a recipe: agentic-rl eval checkpoint=RUN,"
             " or agentic-rl eval +recipe=NAME for its base weights"
         )
-    found = find(str(address)) if address is not None else None
     if address is not None and "://" not in str(address):
         if recipe is not None:
             raise ConfigError("a local checkpoint brings its own recipe: leave +recipe out")
+        find(str(address))
         merged = _lay(_config(_run_folder(Path(str(address)))), cfg, overrides)
         experiment = Experiment.from_cfg(merged)
     else:
@@ -86,7 +86,7 @@ def experiment_for_eval(
     experiment.command = "eval"
     experiment.evaluation.splits = _splits(experiment)
     experiment.split = None
-    return experiment, found
+    return experiment
 
 
 def finished_episodes(folder: RunFolder) -> list[Row]:

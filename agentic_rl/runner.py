@@ -42,18 +42,15 @@ def train_command(
     experiment.recipe = recipe or experiment.recipe
     if experiment.split is not None:
         raise ConfigError("split= belongs to eval; training evaluates evaluation.splits")
-    weights = checkpoints.find(experiment.checkpoint) if experiment.checkpoint else None
-    start = _Start(weights=weights.checkpoint if weights else None)
-    _run_new(experiment, overrides, folder, start, bars=not multirun)
+    _run_new(experiment, overrides, folder, _start(experiment), bars=not multirun)
 
 
 def eval_command(
     cfg: "DictConfig", *, recipe: str | None, overrides: Sequence[str], folder: Path, multirun: bool
 ) -> None:
     """Scores a checkpoint under its own run's configuration, or a recipe's base weights."""
-    experiment, found = checkpoints.experiment_for_eval(cfg, recipe, overrides)
-    start = _Start(found.update, found.checkpoint) if found else _Start()
-    _run_new(experiment, overrides, folder, start, bars=not multirun)
+    experiment = checkpoints.experiment_for_eval(cfg, recipe, overrides)
+    _run_new(experiment, overrides, folder, _start(experiment), bars=not multirun)
 
 
 def resume_command(folder: Path, *, updates: int | None = None, bars: bool = True) -> None:
@@ -64,13 +61,9 @@ def resume_command(folder: Path, *, updates: int | None = None, bars: bool = Tru
     _check_resume(read_record(folder), experiment, last.update if last else 0, updates)
     if updates is not None:
         experiment.updates = updates
-    start = _Start()
+    start = _start(experiment)
     if last and experiment.command == "train":
         start = _Start(last.update, last.checkpoint, True, checkpoints.spent(last))
-    elif experiment.checkpoint:
-        found = checkpoints.find(experiment.checkpoint)
-        update = found.update if experiment.command == "eval" else 0
-        start = _Start(update, found.checkpoint)
     parts = Parts.build(experiment)
     games = _load_games(experiment, parts)
     run = RunFolder.reopen(folder)
@@ -79,6 +72,14 @@ def resume_command(folder: Path, *, updates: int | None = None, bars: bool = Tru
     run.write_config(experiment.to_container())
     session = Session(experiment, parts, run, Console(bars=bars), games, start.spent)
     _drive(session, start)
+
+
+def _start(experiment: Experiment) -> _Start:
+    """From `checkpoint=`: an evaluation counts as made at its update, training begins anew."""
+    if not experiment.checkpoint:
+        return _Start()
+    found = checkpoints.find(experiment.checkpoint)
+    return _Start(found.update if experiment.command == "eval" else 0, found.checkpoint)
 
 
 def _check_resume(record: RunRecord, experiment: Experiment, done: int, asked: int | None) -> None:
