@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from agentic_rl.commands._tables import Cells, narrowed
 from agentic_rl.commands.compare import main
 from agentic_rl.compare import Choice, by_settings, compare, differences
 from agentic_rl.errors import AgenticRLError
@@ -73,6 +74,17 @@ def test_parquet_holds_the_same_numbers(tmp_path: Path) -> None:
     main([str(tmp_path), "--format", "parquet", "--out", str(tmp_path / "table.parquet")])
     expected = compare([tmp_path], Choice()).frame
     assert pl.read_parquet(tmp_path / "table.parquet").equals(expected)
+
+
+def test_a_terminal_is_told_once_what_all_rows_share() -> None:
+    head = ("run", "recipe", "seed", "success")
+    rows = (("outputs/a/1", "debug", "0", "1 %"), ("outputs/a/2", "debug", "1", "2 %"))
+    fewer = narrowed(Cells(head, rows, frozenset({"seed"}), ["a note"]))
+    assert fewer.head == ["run", "seed", "success"]
+    assert fewer.rows == [("1", "0", "1 %"), ("2", "1", "2 %")]
+    assert fewer.notes == ["runs in outputs/a", "the same in all: recipe debug", "a note"]
+    single = Cells(head, rows[:1], frozenset(), [])
+    assert narrowed(single) is single
 
 
 def test_only_what_differs_is_named() -> None:

@@ -1,15 +1,17 @@
 """One table as text, CSV, Parquet or Markdown, to the terminal or into a file."""
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from agentic_rl.errors import RunFolderError, UsageError
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.table import Table
 
 FORMATS = ("text", "csv", "parquet", "markdown")
 
@@ -67,22 +69,42 @@ def markdown(cells: Cells) -> str:
 def _print(cells: Cells) -> None:
     from rich.console import Console
 
+    fewer = narrowed(cells)
     console = Console(highlight=False)
-    console.print(_table(cells))
-    for note in cells.notes:
+    console.print(_table(fewer))
+    for note in fewer.notes:
         console.print(note, markup=False)
 
 
-def _table(cells: Cells) -> object:
+def narrowed(cells: Cells) -> Cells:
+    """What all rows share is said once, below: a terminal is narrow."""
+    if len(cells.rows) < 2:
+        return cells
+    columns = list(zip(*cells.rows, strict=True))
+    notes = []
+    if cells.head[0] == "run":
+        parent = os.path.commonpath(columns[0])
+        columns[0] = tuple(os.path.relpath(name, parent) for name in columns[0])
+        notes.append(f"runs in {parent}")
+    same = {place for place in range(1, len(columns)) if len(set(columns[place])) == 1}
+    if same:
+        said = ", ".join(f"{cells.head[place]} {columns[place][0]}" for place in sorted(same))
+        notes.append(f"the same in all: {said}")
+    kept = [place for place in range(len(columns)) if place not in same]
+    rows = list(zip(*(columns[place] for place in kept), strict=True))
+    return Cells([cells.head[place] for place in kept], rows, cells.right, [*notes, *cells.notes])
+
+
+def _table(cells: Cells) -> "Table":
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in cells.head:
-        table.add_column(
-            Text(name), justify="right" if name in cells.right else "left", overflow="fold"
-        )
+        number = name in cells.right
+        side: Literal["right", "left"] = "right" if number else "left"
+        table.add_column(Text(name), justify=side, overflow="fold", no_wrap=number)
     for row in cells.rows:
         table.add_row(*map(Text, row))
     return table

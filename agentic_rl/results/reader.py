@@ -91,7 +91,9 @@ def settings(folder: Path) -> dict[str, Any]:
     import yaml  # type: ignore[import-untyped]
 
     try:
-        content = yaml.safe_load((folder / "resolved.yaml").read_text(encoding="utf-8"))
+        text = (folder / "resolved.yaml").read_text(encoding="utf-8")
+        # The same safe loader, written in C where it was built so.
+        content = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, yaml.YAMLError) as error:

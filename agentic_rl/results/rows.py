@@ -8,14 +8,25 @@ from typing import Any
 from agentic_rl.errors import did_you_mean
 from agentic_rl.results.schemas import Column, Table, Value
 
+_EXACT = {"text": str, "int": int, "bool": bool, "float": None}
+"""Types that need no second look; a float may be NaN."""
+
 
 def complete_row(table: Table, row: Mapping[str, Any]) -> dict[str, Value]:
     """All columns in the table's order; ValueError for an unknown, missing or mistyped one."""
-    for name in row:
-        if name not in table.names:
-            near = did_you_mean(str(name), table.names)
-            raise ValueError(f"table {table.name} has no column '{name}'.{near}")
-    return {column.name: _value(table, column, row.get(column.name)) for column in table.columns}
+    if not table.known >= row.keys():
+        name = next(name for name in row if name not in table.known)
+        near = did_you_mean(str(name), table.names)
+        raise ValueError(f"table {table.name} has no column '{name}'.{near}")
+    full: dict[str, Value] = {}
+    for column in table.columns:
+        value = row.get(column.name)
+        # Most values are what they should be; a run writes hundreds of thousands of rows.
+        if type(value) is _EXACT[column.kind] or (value is None and column.optional):
+            full[column.name] = value
+        else:
+            full[column.name] = _value(table, column, value)
+    return full
 
 
 def finite(value: Any) -> Any:

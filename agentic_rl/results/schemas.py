@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
@@ -38,7 +39,7 @@ class Column:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """One table; the values of `keys` together name a row."""
 
@@ -46,9 +47,13 @@ class Table:
     columns: tuple[Column, ...]
     keys: tuple[str, ...]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        return frozenset(self.names)
 
 
 def _text(name: str, doc: str) -> Column:
