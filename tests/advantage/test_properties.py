@@ -5,7 +5,7 @@ import random
 
 import pytest
 from groups import episodes, flat, scored, step
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_rl.advantage.group_mean import GroupMean
@@ -63,6 +63,7 @@ def reordered(group: ScoredGroup, order: list[int]) -> ScoredGroup:
 
 
 @pytest.mark.parametrize("estimator", CENTRED, ids=repr)
+@settings(max_examples=30)
 @given(returns)
 def test_a_groups_advantages_sum_to_zero(estimator: object, values: list[float]) -> None:
     assert math.fsum(flat(estimator([episodes(values)]))) == pytest.approx(0, abs=1e-9)
@@ -85,6 +86,7 @@ def test_whitened_tokens_have_mean_zero_and_variance_one(batch: list[ScoredGroup
 
 
 @pytest.mark.parametrize("estimator", CENTRED, ids=repr)
+@settings(max_examples=30)
 @given(returns, rewards)
 def test_a_shift_changes_nothing(estimator: object, values: list[float], shift: float) -> None:
     moved = [round(value + shift, 3) for value in values]
@@ -116,6 +118,7 @@ def test_a_positive_scale_changes_nothing(
 
 
 @pytest.mark.parametrize("estimator", ALL, ids=repr)
+@settings(max_examples=30)
 @given(groups(), st.randoms(use_true_random=False))
 def test_the_order_of_trajectories_does_not_matter(
     estimator: object, group: ScoredGroup, chance: random.Random
@@ -129,6 +132,7 @@ def test_the_order_of_trajectories_does_not_matter(
 
 
 @pytest.mark.parametrize("estimator", GROUPWISE, ids=repr)
+@settings(max_examples=30)
 @given(groups(), groups())
 def test_one_group_never_touches_another(
     estimator: object, first: ScoredGroup, second: ScoredGroup
@@ -137,6 +141,7 @@ def test_one_group_never_touches_another(
 
 
 @pytest.mark.parametrize("estimator", ALL, ids=repr)
+@settings(max_examples=30)
 @given(st.lists(groups(), max_size=3))
 def test_every_step_gets_one_finite_number(estimator: object, batch: list[ScoredGroup]) -> None:
     values = estimator(batch)
