@@ -43,7 +43,7 @@ class LinearBackend:
     feature_bits: int = 17
     warm_start: int = 6
     imitate_epochs: int = 10
-    imitate_lr: float = 0.05
+    imitate_lr: float = 0.02
     prices: dict[str, float] | None = None
 
     def __post_init__(self) -> None:
