@@ -8,6 +8,7 @@ unigram distribution: every token has a probability, and every update leaves a t
 import re
 import zlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ _DONE = re.compile(r"<parameter=action>\n(.*?)\n</parameter>")
 _TASK = re.compile(r"Task: (.*)")
 _LIST = "Available actions (copy one exactly):"
 _IDLE = "I do not know what to do."
+_NONE = np.array([], np.int64)
 _START = {"idle": 2.0, "unlisted": 2.0}
 
 
@@ -40,11 +42,17 @@ class Replies:
     features: Floats
     start: Floats
 
+    @cached_property
+    def _prefixes(self) -> dict[tuple[int, ...], NDArray[np.int64]]:
+        found: dict[tuple[int, ...], list[int]] = {}
+        for index, tokens in enumerate(self.tokens):
+            for length in range(len(tokens)):
+                found.setdefault(tokens[:length], []).append(index)
+        return {prefix: np.array(indices, np.int64) for prefix, indices in found.items()}
+
     def active(self, prefix: tuple[int, ...]) -> NDArray[np.int64]:
-        n = len(prefix)
-        return np.array(
-            [i for i, t in enumerate(self.tokens) if len(t) > n and t[:n] == prefix], np.int64
-        )
+        """The replies that begin so and go on."""
+        return self._prefixes.get(prefix, _NONE)
 
 
 class Reader:
@@ -57,6 +65,7 @@ class Reader:
         self.opening: list[int] = tokenizer.encode(
             "<|im_start|>assistant\n", add_special_tokens=False
         )
+        self._known: dict[tuple[str, str], tuple[int, ...]] = {}
 
     def replies(self, prompt: list[int]) -> Replies:
         text = self.tokenizer.decode(prompt, skip_special_tokens=False)
@@ -89,8 +98,11 @@ class Reader:
         return at + len(thought) if tokens[at : at + len(thought)] == thought else at
 
     def _encode(self, kind: str, action: str) -> tuple[int, ...]:
-        text = _IDLE if kind == "idle" else _CALL.format(action)
-        return (*self.tokenizer.encode(text, add_special_tokens=False), self.end)
+        if (kind, action) not in self._known:
+            text = _IDLE if kind == "idle" else _CALL.format(action)
+            tokens = self.tokenizer.encode(text, add_special_tokens=False)
+            self._known[kind, action] = (*tokens, self.end)
+        return self._known[kind, action]
 
 
 def _features(kind: str, action: str, wanted: set[str], done: list[str]) -> Floats:
