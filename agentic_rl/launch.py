@@ -63,6 +63,8 @@ def run(command: str, argv: Sequence[str]) -> int:
     args = parser.parse_intermixed_args(list(argv))
     module = commands.load(command)
     words, overrides = _split_words(args.overrides)
+    for late in set(overrides) & set(commands.names()):
+        raise UsageError(f"the command comes first: `agentic-rl {late} key=value ...`")
     _check_words(command, module, words)
     path = compose.search_path(args.config_dir)
     hydra = Hydra.create_main_hydra2(task_name=command, config_search_path=path)

@@ -15,7 +15,6 @@ from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-from agentic_rl import commands
 from agentic_rl.config import FAMILIES, list_keys, schema_keys
 from agentic_rl.errors import ConfigError, did_you_mean
 from agentic_rl.searchpath import RECIPES, RecipeSource, short
@@ -118,8 +117,6 @@ def _missing(error: MissingConfigException, line: Line) -> str:
 def _unreadable(error: OverrideParseException) -> str:
     typed = str(error.override)
     key, equals, value = typed.partition("=")
-    if not equals and typed in commands.names():
-        return f"the command comes first: `agentic-rl {typed} key=value ...`"
     if not equals:
         return f"'{typed}' is no key=value"
     if value.startswith("="):
