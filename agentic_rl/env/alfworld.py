@@ -107,9 +107,9 @@ def _in_order(history: History) -> list[str]:
 class _Shared:
     """What the environments of one run have in common: loaded games, and TextWorld's workers."""
 
-    def __init__(self, workers: int, timeout: float) -> None:
+    def __init__(self, reference: ReferencePool) -> None:
         self._worlds: OrderedDict[tuple[str, str], World] = OrderedDict()
-        self.reference = ReferencePool(workers, timeout)
+        self.reference = reference
         self.fallen: dict[str, str] = {}
 
     def world(self, task: Task) -> World:
@@ -156,6 +156,7 @@ class AlfworldEnv:
     engine: str = "compiled"
     workers: int = 2
     timeout: float = 120.0
+    plain: bool = False
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
@@ -167,6 +168,11 @@ class AlfworldEnv:
     @property
     def fallbacks(self) -> int:
         return len(self._shared.fallen)
+
+    @property
+    def gives_state(self) -> bool:
+        """Not on TextWorld; nor for the single game that the engine refuses."""
+        return self.engine == "compiled"
 
     async def open(self, task: Task) -> Env:
         """Raises EnvError where the file is missing, has changed, or is nothing to play."""
@@ -196,4 +202,4 @@ class AlfworldEnv:
 
     @cached_property
     def _shared(self) -> _Shared:
-        return _Shared(self.workers, self.timeout)
+        return _Shared(ReferencePool(self.workers, self.timeout, plain=self.plain))
