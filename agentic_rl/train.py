@@ -224,7 +224,7 @@ def _row(
 ) -> Row:
     groups = collected.survivors.groups
     returns = [value for group in groups for value in group.returns]
-    sharing = state_sharing(groups)
+    sharing = state_sharing(groups, getattr(session.parts.advantage, "key", "observation"))
     counts = collected.counts
     return {
         "update": update,
