@@ -21,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from agentic_rl import commands, compose
 from agentic_rl.config import Experiment
 from agentic_rl.errors import AgenticRLError, ConfigError, UsageError, did_you_mean
+from agentic_rl.searchpath import short
 
 _INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
@@ -31,6 +32,7 @@ class Failure:
 
     overrides: tuple[str, ...]
     line: str
+    bug: bool
 
 
 @dataclass(frozen=True)
@@ -45,16 +47,16 @@ class Task:
         try:
             return module.run(cfg, list(self.words)) if self.words else module.run(cfg)
         except AgenticRLError as error:
-            return self._failed(str(error))
+            return self._failed(str(error), bug=False)
         except Exception as error:
             traceback.print_exc()
-            return self._failed(f"{type(error).__name__}: {error}")
+            return self._failed(f"{type(error).__name__}: {error}", bug=True)
 
     @staticmethod
-    def _failed(line: str) -> Failure:
+    def _failed(line: str, *, bug: bool) -> Failure:
         job = commands.Job.current()
         _remove_empty(job.folder)
-        return Failure(tuple(job.overrides), line)
+        return Failure(tuple(job.overrides), " ".join(line.split()), bug)
 
 
 def run(command: str, argv: Sequence[str]) -> int:
@@ -238,7 +240,8 @@ def _say_failure(result: JobReturn) -> int:
     failure = result.return_value
     if not isinstance(failure, Failure):
         return 0
-    print(failure.line, file=sys.stderr)
+    if not failure.bug:
+        print(failure.line, file=sys.stderr)
     return 1
 
 
@@ -254,25 +257,32 @@ def _say_failures(results: Any) -> int:
         return 0
     lines = {failure.line for _, failure in failed}
     count = f"{len(failed)} of {len(returned)} jobs failed"
+    job_folder = Path(failed[0][0].runtime.output_dir)
     if len(lines) == 1 and len(failed) == len(returned):
         print(f"{count}: {lines.pop()}", file=sys.stderr)
-        _remove_unused(Path(failed[0][0].runtime.output_dir))
+        _remove_unused(job_folder)
         return 1
     print(f"{count}:", file=sys.stderr)
+    shared = set.intersection(*(set(job.overrides or ()) for job in returned))
     for hydra, failure in failed:
-        typed = " ".join(failure.overrides)
+        typed = " ".join(word for word in failure.overrides if word not in shared)
         print(f"  job {hydra.job.num} ({typed}): {failure.line}", file=sys.stderr)
+    sweep = _sweep_of(job_folder)
+    if sweep is not None:
+        print(f"Run these again with: agentic-rl resume {short(sweep)}", file=sys.stderr)
     return 1
+
+
+def _sweep_of(job: Path) -> Path | None:
+    return next((path for path in job.parents if (path / "multirun.yaml").is_file()), None)
 
 
 def _remove_unused(job: Path) -> None:
     """The folder of a sweep, above `job`, in which no job has written anything."""
-    for folder in job.parents:
-        if (folder / "multirun.yaml").is_file():
-            if len(list(folder.iterdir())) == 1:
-                (folder / "multirun.yaml").unlink()
-                _remove_empty(folder)
-            return
+    folder = _sweep_of(job)
+    if folder is not None and len(list(folder.iterdir())) == 1:
+        (folder / "multirun.yaml").unlink()
+        _remove_empty(folder)
 
 
 def _remove_empty(folder: Path) -> None:

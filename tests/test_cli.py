@@ -198,6 +198,7 @@ def test_a_bug_keeps_its_traceback(
     err = capsys.readouterr().err
     assert "Traceback" in err
     assert 'raise ZeroDivisionError("a bug")' in err
+    assert err.count("ZeroDivisionError: a bug") == 1
     assert not list(here.iterdir())
 
 
@@ -207,10 +208,12 @@ def test_a_failing_job_stops_no_other(
     assert dispatch(["own", "seed=0,1,2,4", "-m"]) == 1
     out, err = capsys.readouterr()
     assert out == "seed 0\nseed 4\n"
+    (sweep,) = here.glob("outputs/sweeps/*/*")
     assert err.endswith(
         "2 of 4 jobs failed:\n"
         "  job 1 (seed=1): seed 1 is not liked\n"
         "  job 2 (seed=2): ZeroDivisionError: a bug\n"
+        f"Run these again with: agentic-rl resume {sweep.relative_to(here)}\n"
     )
 
 
@@ -262,7 +265,7 @@ def test_a_sweep_goes_on_and_says_what_failed(
 ) -> None:
     assert dispatch(["sweep", *QUICK, "checkpoint=nowhere,null"]) == 1
     assert _jobs(here / "outputs" / "sweeps") == ["1"]
-    assert "1 of 2 jobs failed:\n  job 0 (" in capsys.readouterr().err
+    assert "1 of 2 jobs failed:\n  job 0 (checkpoint=nowhere): " in capsys.readouterr().err
 
 
 def test_a_sweep_over_recipes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
