@@ -40,7 +40,13 @@ class PytrioBackend(RemoteBackend):
     """
 
     model: str = "Qwen/Qwen3.5-4B"
+    retry_seconds: float = 120.0
+    max_in_flight: int = 64
     ignore_prompt: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._above_zero("retry_seconds", "max_in_flight")
 
     @property
     def _losses(self) -> frozenset[str]:

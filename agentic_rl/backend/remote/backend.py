@@ -51,29 +51,29 @@ class RemoteBackend:
     default_lr: float = 1e-6
     timeout: float = 1800.0
     sampling_timeout: float = 300.0
-    retry_seconds: float = 120.0
     sample_retries: int = 2
-    max_in_flight: int = 64
     keep_state_every: int = 1
     canary_tokens: int = 16
     canary_mean_gap: float = 0.1
     canary_largest_gap: float = 0.0
     canary_unchanged: int = 3
     prices: dict[str, float] | None = None
-    currency: str = ""
 
     def __post_init__(self) -> None:
         self._session: Session | None = None
         self._spent = Tally()
-        for key in ("timeout", "sampling_timeout", "retry_seconds", "max_in_flight"):
-            if not getattr(self, key) > 0:
-                raise BackendError(f"backend.{key}={getattr(self, key)} is not above 0")
+        self._above_zero("timeout", "sampling_timeout")
         for key in self.prices or ():
             if key not in _PRICES:
                 raise BackendError(
-                    f"backend.prices has no '{key}'.{did_you_mean(key, _PRICES)}"
+                    f"prices has no '{key}'.{did_you_mean(key, _PRICES)}"
                     f" Keys: {', '.join(_PRICES)}."
                 )
+
+    def _above_zero(self, *keys: str) -> None:
+        for key in keys:
+            if not getattr(self, key) > 0:
+                raise BackendError(f"{key}={getattr(self, key)} is not above 0")
 
     def _connect(self) -> Service:
         """Checks package and key, reads no model, opens nothing."""

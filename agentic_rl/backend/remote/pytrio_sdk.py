@@ -23,19 +23,20 @@ def account(base_url: str | None) -> Account:
 
     A stored key goes to the service that it was stored for and to no other.
     """
-    profile = _profile()
+    key = os.environ.get("PYTRIO_API_KEY", "").strip()
+    url = base_url or os.environ.get("PYTRIO_BASE_URL", "").strip()
+    profile = {} if key and url else _profile()
     stored_url = profile.get("base_url", "").removesuffix("/")
     # An address that the service has left; the SDK reads it as its present one.
     stored_url = "" if stored_url == _FORMER_URL else stored_url
-    url = base_url or os.environ.get("PYTRIO_BASE_URL", "").strip() or stored_url
-    key = os.environ.get("PYTRIO_API_KEY", "").strip()
     if not key:
         key = profile.get("api_key", "")
-        if key and base_url and base_url.rstrip("/") != stored_url:
+        if key and url and url.removesuffix("/") != stored_url:
             raise BackendError(
-                f"the stored PyTRIO key is not for backend.base_url={base_url}:"
+                f"the stored PyTRIO key is not for {url}:"
                 " set PYTRIO_API_KEY to the key of that service"
             )
+    url = url or stored_url
     if not key:
         raise BackendError(
             "no PyTRIO key: run `trio login`, or set PYTRIO_API_KEY (backend=linear needs none)"
