@@ -73,7 +73,7 @@ def _pieces(texts: list[str]) -> Iterator[str]:
 async def conversations(template: str) -> list[str]:
     """Half-good play in both protocols' wording, rendered whole."""
     with TemporaryDirectory() as cache:
-        spec = {"name": "builtin", "train": GAMES, "cache": cache}
+        spec = {"name": "builtin", "train": GAMES, "root": cache}
         tasks = games_sources.build(spec).load("train").tasks
         pool = envs.build({"name": "alfworld"})
         render = ChatTokenizer(Tokenizer(models.BPE()), template).render

@@ -1,20 +1,27 @@
 """The shipped tokenizer and its chat template, and folders that hold none."""
 
+import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer as Encoder
 
 from agentic_rl.backend.linear.tokenizer import FOLDER as TOKENIZER
 from agentic_rl.backend.linear.tokenizer import LineTokenizer
 from agentic_rl.backend.tokenizer import ChatTokenizer
+from agentic_rl.env import envs
 from agentic_rl.errors import BackendError
+from agentic_rl.games import games_sources
+from agentic_rl.interfaces import EnvPool
 from agentic_rl.protocol.think_action import ThinkAction
 from agentic_rl.protocol.tool_call import ToolCall
 from agentic_rl.tokens import probe
-from agentic_rl.types import Message
+from agentic_rl.types import EnvStep, Message, Task
 
 SHIPPED = ChatTokenizer.from_folder(TOKENIZER)
 BY_LINE = LineTokenizer.from_folder(TOKENIZER)
@@ -112,3 +119,38 @@ def test_folders_without_a_tokenizer_are_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text("{")
     with pytest.raises(BackendError, match="is no JSON"):
         ChatTokenizer.from_folder(tmp_path)
+
+
+def opening(task: Task, pool: EnvPool) -> str:
+    """The first prompt of a game."""
+
+    async def start() -> EnvStep:
+        env = await pool.open(task)
+        first = await env.reset()
+        await env.close()
+        return first
+
+    first = asyncio.run(start())
+    protocol = ToolCall()
+    messages = protocol.opening(task, first.observation, first.admissible_actions)
+    return SHIPPED.render(messages, protocol.tools, True, {})
+
+
+@pytest.mark.real
+def test_real_games_take_few_tokens(alfworld_data: Path) -> None:
+    games = games_sources.build({"name": "alfworld", "root": str(alfworld_data)})
+    pool = envs.build({"name": "alfworld"})
+    for task in games.load("valid_seen").tasks[::14]:
+        text = opening(task, pool)
+        assert len(text) / len(SHIPPED.encode(text)) > 3.5
+    asyncio.run(pool.close())
+
+
+@pytest.mark.slow
+def test_the_script_makes_such_a_tokenizer(tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "scripts" / "train_linear_tokenizer.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True)
+    made = Encoder.from_file(str(tmp_path / "tokenizer.json"))
+    assert made.get_vocab_size() == SHIPPED.vocabulary_size
+    text = "- take mug 1 from desk 1\n<|im_end|>"
+    assert made.encode(text).ids == SHIPPED.encode(text)
