@@ -9,6 +9,7 @@ import numpy as np
 
 from agentic_rl.backend import backends
 from agentic_rl.backend.pytrio import PytrioBackend
+from agentic_rl.backend.remote.backend import RemoteBackend
 from agentic_rl.loss import losses
 from agentic_rl.protocol import protocols
 from agentic_rl.types import (
@@ -26,6 +27,7 @@ from agentic_rl.types import (
 )
 
 T = TypeVar("T")
+B = TypeVar("B", bound=RemoteBackend)
 
 TASK = Task("a", "train", "x", "f", "d")
 ADAM = Adam(0.1, eps=1e-8)
@@ -43,7 +45,7 @@ def backend(url: str, **fields: Any) -> PytrioBackend:
     return made
 
 
-def drive(made: PytrioBackend, play: Callable[[PytrioBackend], Awaitable[T]]) -> T:
+def drive(made: B, play: Callable[[B], Awaitable[T]]) -> T:
     """Starts, plays and closes, whatever happens."""
 
     async def main() -> T:
@@ -56,13 +58,13 @@ def drive(made: PytrioBackend, play: Callable[[PytrioBackend], Awaitable[T]]) ->
     return asyncio.run(main())
 
 
-def prompt(made: PytrioBackend, text: str = TEXT) -> Prompt:
+def prompt(made: RemoteBackend, text: str = TEXT) -> Prompt:
     assert made.tokenizer is not None
     rendered = made.tokenizer.render([Message("user", text)], (), True, {"enable_thinking": False})
     return Prompt(made.tokenizer.encode(rendered), (), (), View("", (), "", ()), TASK, 0, 0)
 
 
-async def sample(made: PytrioBackend, n: int = 8, seed: int = 0) -> list[Completion]:
+async def sample(made: RemoteBackend, n: int = 8, seed: int = 0) -> list[Completion]:
     return await made.sample(prompt(made), n, SamplingParams(1.0, 1.0, 60, seed))
 
 
@@ -71,7 +73,7 @@ def rewards(completions: Sequence[Completion]) -> np.ndarray:
     return np.array([1.0 if "go to desk 1" in c.text else 0.0 for c in completions])
 
 
-def batch(made: PytrioBackend, completions: Sequence[Completion]) -> Batch:
+def batch(made: RemoteBackend, completions: Sequence[Completion]) -> Batch:
     head = prompt(made).tokens
     values = rewards(completions) - rewards(completions).mean() + 0.01
     data = []
@@ -84,7 +86,7 @@ def batch(made: PytrioBackend, completions: Sequence[Completion]) -> Batch:
     return Batch(tuple(data), sum(len(c.tokens) for c in completions), len(completions))
 
 
-async def update(made: PytrioBackend, seed: int = 0, **loss: Any) -> UpdateMetrics:
+async def update(made: RemoteBackend, seed: int = 0, **loss: Any) -> UpdateMetrics:
     """One round: sample, train, hand over."""
     completions = await sample(made, seed=seed)
     spec = {"name": "ppo", **loss}
@@ -93,7 +95,7 @@ async def update(made: PytrioBackend, seed: int = 0, **loss: Any) -> UpdateMetri
     return metrics
 
 
-async def scores(made: PytrioBackend) -> list[float]:
+async def scores(made: RemoteBackend) -> list[float]:
     """How the sampling weights judge a fixed answer: equal weights give equal scores."""
     assert made.tokenizer is not None
     head = list(prompt(made).tokens)

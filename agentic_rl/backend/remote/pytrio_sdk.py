@@ -15,6 +15,7 @@ from agentic_rl.errors import BackendError
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _DEFAULT_PROFILES = ("", "default", "(default)")
+_URL = "https://pytrio.com"
 _FORMER_URL = "https://pytrio.cn"
 
 
@@ -31,7 +32,7 @@ def account(base_url: str | None) -> Account:
     stored_url = "" if stored_url == _FORMER_URL else stored_url
     if not key:
         key = profile.get("api_key", "")
-        if key and url and url.removesuffix("/") != stored_url:
+        if key and url and url.removesuffix("/") != (stored_url or _URL):
             raise BackendError(
                 f"the stored PyTRIO key is not for {url}:"
                 " set PYTRIO_API_KEY to the key of that service"
