@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -105,11 +104,14 @@ def test_help_imports_nothing_heavy(here: Path) -> None:
 
 def test_help_is_quick(here: Path) -> None:
     def seconds() -> float:
-        start = time.perf_counter()
+        """Of the processor: other work on the machine does not count."""
+        before = os.times()
         assert _run("--help", cwd=here).returncode == 0
-        return time.perf_counter() - start
+        after = os.times()
+        user = after.children_user - before.children_user
+        return user + after.children_system - before.children_system
 
-    assert min(seconds() for _ in range(8)) < 0.3
+    assert min(seconds() for _ in range(5)) < 0.3
 
 
 def test_usage_names_every_command_in_one_line() -> None:
