@@ -41,7 +41,7 @@ def loss_and_gradient(
     learner, loss, batch = policy._learner, losses.get(loss_name)(), batch_of(data)
     spans = [(d, span) for d in data for span in d.spans]
     choices = [learner.memory.get(span.sample_id) for _, span in spans]
-    trie = TrieBatch.of(choices, learner.table, learner.weights.theta)
+    trie = TrieBatch.of(choices, learner.weights.theta)
     old = np.concatenate([d.old_logprobs[s.start : s.end] for d, s in spans])
     credit = np.concatenate([d.advantages[s.start : s.end] for d, s in spans])
     value = loss.value_and_grad(trie.logprobs(), old, credit)

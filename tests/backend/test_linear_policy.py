@@ -88,7 +88,7 @@ def test_token_logprobs_sum_to_the_softmax(seed: int, temperature: float) -> Non
     policy = trained(seed)
     learner = policy._learner
     options = learner.options(VIEW)
-    scores = learner.scores(options.rows) / temperature
+    scores = learner.scores(options.columns) / temperature
     log_softmax = scores - math.log(math.fsum(np.exp(scores)))
     for completion in sample(policy, n=5, seed=seed, temperature=temperature):
         place = every_reply(policy).index(completion.tokens)

@@ -24,11 +24,11 @@ MEMORY = 100_000
 class Choice(NamedTuple):
     """What an update needs of a sampled turn.
 
-    `rows[j]` is candidate j's feature row and `overlaps[j]` how many leading tokens it shares with
-    the chosen reply, whose tokens number `length`; only `tokens` of them were kept.
+    `columns[:, j]` are candidate j's features and `overlaps[j]` tells how many leading tokens it
+    shares with the chosen reply, whose tokens number `length`; only `tokens` of them were kept.
     """
 
-    rows: NDArray[np.int32]
+    columns: NDArray[np.int32]
     overlaps: NDArray[np.int32]
     tokens: tuple[int, ...]
     length: int

@@ -11,7 +11,13 @@ from agentic_rl.backend.linear.history import Command, Goal, History, command_of
 VERSION = 1
 """Part of every checkpoint: weights mean nothing under other features."""
 
+Columns = NDArray[np.int32]
+"""[feature, command]: indices into the weights."""
+
 Row = tuple[str, ...]
+ROWS = 250_000
+"""Rows remembered; then the memory starts anew, which changes no result."""
+
 _TIMES = ("0", "1", "2", "3")
 
 
@@ -98,17 +104,17 @@ WIDTH = len(names(("",) * 10, ("",) * 9))
 
 
 class FeatureTable:
-    """Feature rows by signature: a turn's commands become columns of one integer table."""
+    """Hashes features; commands of one signature share a row, which is built once."""
 
-    def __init__(self, bits: int) -> None:
+    def __init__(self, bits: int, limit: int = ROWS) -> None:
         self.size = 1 << bits
-        self._table = np.zeros((WIDTH, 1024), dtype=np.int32)
-        self._count = 0
-        self._rows: dict[Row, dict[Row, int]] = {}
-        self._texts: dict[Goal, dict[tuple[str, str], tuple[Command, Row]]] = {}
+        self._limit = limit
+        self._forget()
 
-    def row_ids(self, state: State, commands: Sequence[tuple[str, str]]) -> NDArray[np.int32]:
-        """One id a (command, form)."""
+    def columns(self, state: State, commands: Sequence[tuple[str, str]]) -> Columns:
+        """One column a (command, form)."""
+        if self._count > self._limit:
+            self._forget()
         known = self._rows.setdefault(state.key, {})
         texts = self._texts.setdefault(state.history.goal, {})
         ids = []
@@ -122,11 +128,13 @@ class FeatureTable:
             if number is None:
                 number = known[row] = self._add(names(state.key, row))
             ids.append(number)
-        return np.array(ids, dtype=np.int32)
-
-    def columns(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        """[feature, command]: indices into the weights."""
         return self._table[:, ids]
+
+    def _forget(self) -> None:
+        self._table = np.zeros((WIDTH, 1024), dtype=np.int32)
+        self._count = 0
+        self._rows: dict[Row, dict[Row, int]] = {}
+        self._texts: dict[Goal, dict[tuple[str, str], tuple[Command, Row]]] = {}
 
     def _add(self, features: Row) -> int:
         if self._count == self._table.shape[1]:

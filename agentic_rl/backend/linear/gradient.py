@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rl.backend.linear.choice import COLDEST, Choice
-from agentic_rl.backend.linear.features import WIDTH, FeatureTable
+from agentic_rl.backend.linear.features import WIDTH
 
 Floats = NDArray[np.float64]
 
@@ -37,12 +37,12 @@ class TrieBatch:
     kept: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, choices: Sequence[Choice], table: FeatureTable, theta: Floats) -> "TrieBatch":
-        counts = np.array([len(choice.rows) for choice in choices])
+    def of(cls, choices: Sequence[Choice], theta: Floats) -> "TrieBatch":
+        counts = np.array([choice.columns.shape[1] for choice in choices])
         starts = np.cumsum(counts) - counts
         owner = np.repeat(np.arange(len(choices)), counts)
         overlaps = np.concatenate([choice.overlaps for choice in choices]).astype(np.int64)
-        columns = table.columns(np.concatenate([choice.rows for choice in choices]))
+        columns = np.concatenate([choice.columns for choice in choices], axis=1)
         temperatures = np.array([max(choice.temperature, COLDEST) for choice in choices])
         scores = theta[columns].sum(axis=0)
         best = np.maximum.reduceat(scores, starts)

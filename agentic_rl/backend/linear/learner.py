@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from agentic_rl.backend.linear.candidates import Candidate, candidates_of
 from agentic_rl.backend.linear.choice import Choice, Memory, draw, masses, token_logprobs
-from agentic_rl.backend.linear.features import FeatureTable, State
+from agentic_rl.backend.linear.features import Columns, FeatureTable, State
 from agentic_rl.backend.linear.gradient import TrieBatch, spread
 from agentic_rl.backend.linear.history import History
 from agentic_rl.backend.linear.optimizer import Weights
@@ -30,10 +30,10 @@ from agentic_rl.types import (
 
 
 class Options(NamedTuple):
-    """A turn's replies and the feature row of each."""
+    """A turn's replies and the features of each."""
 
     replies: NDArray[np.int32]
-    rows: NDArray[np.int32]
+    columns: Columns
 
 
 class Learner:
@@ -60,18 +60,18 @@ class Learner:
         history = History.of(view)
         candidates = candidates_of(view, history)
         ids = np.array(self.replies.ids(candidates), dtype=np.int32)
-        rows = self.table.row_ids(State(history, view.actions), candidates)
+        columns = self.table.columns(State(history, view.actions), candidates)
         sayable = ids >= 0
-        return Options(ids[sayable], rows[sayable])
+        return Options(ids[sayable], columns[:, sayable])
 
-    def scores(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
+    def scores(self, columns: Columns) -> NDArray[np.float64]:
         # Added feature by feature: the order is fixed, whatever the number of candidates.
-        total = self.weights.theta[self.table.columns(rows)].sum(axis=0)
+        total = self.weights.theta[columns].sum(axis=0)
         return np.asarray(total, dtype=np.float64)
 
     def sample(self, view: View, n: int, params: SamplingParams) -> list[Completion]:
         options = self.options(view)
-        mass = masses(self.scores(options.rows), params.temperature)
+        mass = masses(self.scores(options.columns), params.temperature)
         return [
             self._complete(options, mass, draw(mass, params.seed, index), params)
             for index in range(n)
@@ -85,7 +85,7 @@ class Learner:
         tokens = whole[: params.max_tokens]
         overlaps = self.replies.overlaps(options.replies, reply)
         logprobs = token_logprobs(mass, overlaps, len(whole))[: len(tokens)]
-        choice = Choice(options.rows, overlaps, tokens, len(whole), params.temperature)
+        choice = Choice(options.columns, overlaps, tokens, len(whole), params.temperature)
         cut = len(tokens) < len(whole)
         return Completion(
             tokens=tokens,
@@ -103,7 +103,7 @@ class Learner:
                 raise BackendError(
                     f"tokens {span.start} to {span.end} are not those of sample '{span.sample_id}'"
                 )
-            mass = masses(self.scores(choice.rows), choice.temperature)
+            mass = masses(self.scores(choice.columns), choice.temperature)
             logprobs = token_logprobs(mass, choice.overlaps, choice.length)
             found.append(logprobs[: len(choice.tokens)].tolist())
         return found
@@ -117,7 +117,7 @@ class Learner:
         for (_, span), choice in zip(spans, choices, strict=True):
             if span.end - span.start != len(choice.tokens):
                 raise BackendError(f"a span has not the length of sample '{span.sample_id}'")
-        trie = TrieBatch.of(choices, self.table, self.weights.theta)
+        trie = TrieBatch.of(choices, self.weights.theta)
         old = np.concatenate([datum.old_logprobs[s.start : s.end] for datum, s in spans])
         credit = np.concatenate([datum.advantages[s.start : s.end] for datum, s in spans])
         by_datum = zip(batch.data, loss.token_weights(batch), strict=True)
@@ -140,10 +140,10 @@ class Learner:
     def imitate(self, data: Sequence[Demonstration], optim: Adam, epochs: int) -> UpdateMetrics:
         """Cross-entropy on the demonstrated actions; Adam's moments do not outlive it."""
         turns = [self._demonstrated(turn) for turn in data]
-        counts = np.array([len(rows) for rows, _ in turns])
+        counts = np.array([columns.shape[1] for columns, _ in turns])
         starts = np.cumsum(counts) - counts
         owner = np.repeat(np.arange(len(turns)), counts)
-        columns = self.table.columns(np.concatenate([rows for rows, _ in turns]))
+        columns = np.concatenate([columns for columns, _ in turns], axis=1)
         right = starts + np.array([chosen for _, chosen in turns])
         loss = norm = 0.0
         for _ in range(epochs):
@@ -157,10 +157,10 @@ class Learner:
         self.weights.forget_moments()
         return UpdateMetrics(loss=loss, grad_norm=norm)
 
-    def _demonstrated(self, turn: Demonstration) -> tuple[NDArray[np.int32], int]:
+    def _demonstrated(self, turn: Demonstration) -> tuple[Columns, int]:
         view = turn.prompt.view
         if turn.action not in view.actions:
             raise BackendError(f"the demonstrated action '{turn.action}' is not among those listed")
         options = self.options(view)
         [reply] = self.replies.ids([Candidate(turn.action, "listed")])
-        return options.rows, int(np.flatnonzero(options.replies == reply)[0])
+        return options.columns, int(np.flatnonzero(options.replies == reply)[0])
