@@ -14,6 +14,7 @@ from agentic_rl.types import Completion, EnvStep, Message, Step, Task
 
 _SAID = "assistantcontent"
 _REPLY = "replycontent"
+_THOUGHT = "so be it\n</think>\n\n"
 _WHOLE = (
     "the chat template rewrites history: every prompt is rendered whole and begins a new segment"
 )
@@ -185,8 +186,9 @@ def probe(tokenizer: Tokenizer, protocol: PromptProtocol) -> Framing:
         return Framing(False, _WINDOW)
     opening = protocol.opening(_TASK, _OBSERVATION, ("look",))
     head = _render(tokenizer, protocol, opening)
-    start = f"{head}{_SAID}"
-    turn = [*opening, Message("assistant", _SAID)]
+    said = f"{_THOUGHT}{_SAID}" if _thinks_on(head) else _SAID
+    start = f"{head}{said}"
+    turn = [*opening, Message("assistant", said)]
     text = _render(tokenizer, protocol, [*turn, _reply(protocol, _REPLY)])
     closed = _render(tokenizer, protocol, turn, more=False)
     if not text.startswith(start) or text.count(_REPLY) != 1:
@@ -238,8 +240,8 @@ def _sayings(tokenizer: Tokenizer, protocol: PromptProtocol) -> list[str]:
     plain = [*_SAYINGS, *map(protocol.render, _SAYINGS)]
     opening = protocol.opening(_TASK, _OBSERVATION, ("look",))
     head = _render(tokenizer, protocol, opening)
-    if head.rstrip().endswith("<think>"):
-        return [f"so be it\n</think>\n\n{saying}" for saying in plain]
+    if _thinks_on(head):
+        return [f"{_THOUGHT}{saying}" for saying in plain]
     options = {**protocol.template_options, "enable_thinking": True}
     if (
         protocol.template_options
@@ -247,7 +249,12 @@ def _sayings(tokenizer: Tokenizer, protocol: PromptProtocol) -> list[str]:
     ):
         # The template turns thinking off, as the protocol asks: no reply holds any.
         return plain
-    return [*plain, *(f"<think>\nso be it\n</think>\n\n{saying}" for saying in plain)]
+    return [*plain, *(f"<think>\n{_THOUGHT}{saying}" for saying in plain)]
+
+
+def _thinks_on(head: str) -> bool:
+    """The prompt has opened a thought for the model to go on with."""
+    return head.rstrip().endswith("<think>")
 
 
 def _reply(protocol: PromptProtocol, text: str) -> Message:
