@@ -76,6 +76,7 @@ class Worker:
             reply: dict[str, Any] = json.loads(self._line())
         except (OSError, ValueError) as error:
             self._process.kill()
+            self._process.wait()
             raise EnvError(f"a TextWorld worker failed: {error}") from error
         return reply
 
