@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_rl.config import FAMILIES, Experiment
 from agentic_rl.errors import ConfigError, RunFolderError
-from agentic_rl.results import RunFolder
 from agentic_rl.results.checkpoints import SavedCheckpoint, read_checkpoints
+from agentic_rl.results.reader import table_rows
 from agentic_rl.results.writer import CHECKPOINTS, CONFIG
-from agentic_rl.tabulate import Row
 from agentic_rl.types import Checkpoint, Usage
 
 if TYPE_CHECKING:
@@ -47,6 +46,18 @@ def spent(saved: SavedCheckpoint) -> Usage:
     """What the run had used when the checkpoint was saved."""
     kinds = ("prefill", "cached", "sampled", "trained")
     return Usage(**{kind: int(saved.metrics.get(f"spent_{kind}") or 0) for kind in kinds})
+
+
+def lost(folder: Path, update: int) -> Usage:
+    """What a run has used since the checkpoint of `update`: paid, though its rows are cut away."""
+    rows = [row for row in table_rows(folder, "updates") if row["update"] > update]
+    rows += [
+        row
+        for row in table_rows(folder, "evaluations")
+        if row["update"] > update and row["task_type"] == "all"
+    ]
+    kinds = ("prefill", "cached", "sampled", "trained")
+    return Usage(**{kind: sum(row.get(f"tokens_{kind}") or 0 for row in rows) for kind in kinds})
 
 
 def experiment_of(folder: Path) -> Experiment:
@@ -87,11 +98,6 @@ def experiment_for_eval(
     experiment.evaluation.splits = _splits(experiment)
     experiment.split = None
     return experiment
-
-
-def finished_episodes(folder: RunFolder) -> list[Row]:
-    """The episodes that an interrupted evaluation need not play again."""
-    return folder.keep_finished_episodes()
 
 
 def _splits(experiment: Experiment) -> list[str]:

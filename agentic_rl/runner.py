@@ -16,8 +16,9 @@ from agentic_rl.parts import Parts
 from agentic_rl.results import RunFolder, RunRecord, new_record, read_record
 from agentic_rl.session import Session
 from agentic_rl.summary import print_evaluations, print_summary
-from agentic_rl.train import TRAIN, BudgetReached, train
+from agentic_rl.train import BudgetReached, train
 from agentic_rl.types import Checkpoint, GameSet, Usage
+from agentic_rl.update import TRAIN
 from agentic_rl.warm_start import imitate
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def resume_command(folder: Path, *, updates: int | None = None, bars: bool = Tru
         experiment.updates = updates
     start = _start(experiment)
     if last and experiment.command == "train":
-        start = _Start(last.update, last.checkpoint, True, checkpoints.spent(last))
+        used = checkpoints.spent(last) + checkpoints.lost(folder, last.update)
+        start = _Start(last.update, last.checkpoint, True, used)
     parts = Parts.build(experiment)
     games = _load_games(experiment, parts)
     run = RunFolder.reopen(folder)
@@ -163,7 +165,7 @@ async def _command(session: Session, start: _Start) -> None:
         if session.collector.codec is not None:
             session.console.line(session.collector.codec.framing.note)
         if session.experiment.command == "eval":
-            done = checkpoints.finished_episodes(session.folder)
+            done = session.folder.keep_finished_episodes(start.update)
             rows = await evaluate(session, start.update, session.experiment.evaluation.splits, done)
             print_evaluations(session, rows)
         else:

@@ -16,7 +16,10 @@ from agentic_rl.types import GameSet, Message, Trajectory, Usage
 
 @dataclass
 class Session:
-    """An open run. `spent` is what earlier processes of the same run have used."""
+    """An open run. `spent` is what earlier processes of the same run have used.
+
+    `learning` is true while an update is being learned and written.
+    """
 
     experiment: Experiment
     parts: Parts
@@ -24,6 +27,7 @@ class Session:
     console: Console
     games: dict[str, GameSet]
     spent: Usage = field(default_factory=Usage)
+    learning: bool = False
 
     @cached_property
     def collector(self) -> Collector:

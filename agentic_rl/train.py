@@ -1,164 +1,104 @@
-"""The training loop: collect, score, estimate, update, evaluate, save."""
+"""The training loop: update, save, evaluate; and what is kept when it ends early."""
 
-import random
-import time
+import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
-from agentic_rl import collapse, datums, evidence
-from agentic_rl.advantage.state_sharing import state_sharing
-from agentic_rl.errors import BackendError
+from agentic_rl import collapse
+from agentic_rl.errors import AgenticRLError
 from agentic_rl.evaluate import evaluate
-from agentic_rl.parts import adam
-from agentic_rl.results import trajectory_row
-from agentic_rl.rollout import GroupPlan, Sampling
-from agentic_rl.scoring import Survivors, estimate, score
 from agentic_rl.session import Session
-from agentic_rl.tabulate import (
-    Context,
-    Row,
-    deviation,
-    episode_row,
-    mean,
-    rollout_columns,
-    step_rows,
-)
-from agentic_rl.types import (
-    Advantages,
-    Batch,
-    RewardSignal,
-    Task,
-    Trajectory,
-    TrajectoryGroup,
-    UpdateMetrics,
-    Usage,
-)
+from agentic_rl.tabulate import Row
+from agentic_rl.types import Usage
+from agentic_rl.update import play_and_learn
 
-TRAIN = "train"
+_LAST_SAVE = 8.0
+"""Seconds that a stopped run may take to save what it has learned."""
 
 
 class BudgetReached(Exception):
     """The next update would pass the budget; the run ends resumable."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Collected:
-    """One update's groups, with what was made of those that survived."""
-
-    groups: Sequence[TrajectoryGroup]
-    survivors: Survivors
-    advantages: Advantages
-    batch: Batch
-    counts: datums.BatchCounts
-
-
 async def train(session: Session, start: int) -> None:
     """Updates `start + 1` to `updates`; `start` is the update that the weights have seen.
 
-    Every row of an update is in the tables before its checkpoint is registered, so that a run cut
-    back to its last checkpoint goes on as if it had never stopped.
+    Every row of an update is in the tables before its checkpoint is registered, and an evaluation
+    comes after it, so that a run cut back to its last checkpoint goes on as if it had never
+    stopped. However it ends, what was learned since the last checkpoint is saved where it can be.
     """
-    experiment = session.experiment
-    settings = experiment.evaluation
-    if start == 0 and settings.every and settings.at_start:
-        await _evaluate(session, 0)
-    last_usage = Usage()
-    rows: list[Row] = []
-    for update in range(start + 1, experiment.updates + 1):
-        _check_budget(session, last_usage)
-        before = session.usage
-        row = await _update(session, update)
-        last_usage = session.usage - before
-        rows.append(row)
-        if line := collapse.warning(rows):
-            session.console.warn(f"update {update}: {line}")
-        final = update == experiment.updates
-        if settings.every and (final or update % settings.every == 0):
-            await _evaluate(session, update)
-        if final or (experiment.save.every and update % experiment.save.every == 0):
-            await save(session, update, row)
+    course = _Course(session, done=start, saved=start)
+    try:
+        await course.run()
+    except BaseException:
+        await course.keep()
+        raise
 
 
-def order(tasks: Sequence[Task], seed: int) -> list[Task]:
-    """The games in the order of training; the same for the same seed, whatever the machine."""
-    shuffled = list(tasks)
-    random.Random(f"games/{seed}").shuffle(shuffled)
-    return shuffled
+@dataclass
+class _Course:
+    """How far a run has come: `done` updates are learned and written, `saved` of them are safe."""
 
+    session: Session
+    done: int
+    saved: int
+    rows: list[Row] = field(default_factory=list)
 
-async def save(session: Session, update: int, metrics: Row) -> None:
-    """A checkpoint and, last of all, the line that makes it count."""
-    name = f"update-{update}"
-    checkpoint = await session.parts.backend.save(session.folder.checkpoint_folder(name), name)
-    numbers = {key: value for key, value in metrics.items() if isinstance(value, int | float)}
-    spent = {f"spent_{key}": value for key, value in asdict(session.usage).items()}
-    session.folder.add_checkpoint(checkpoint, update, {**numbers, **spent})
+    async def run(self) -> None:
+        experiment, settings = self.session.experiment, self.session.experiment.evaluation
+        if settings.every and (self._due(settings.every) if self.done else settings.at_start):
+            # Where the last process was interrupted in it, only what it lacks is played.
+            await self._evaluate(self.session.folder.keep_finished_episodes(self.done))
+        last_usage = Usage()
+        while self.done < experiment.updates:
+            _check_budget(self.session, last_usage)
+            before = self.session.usage
+            await self._update()
+            last_usage = self.session.usage - before
+            if self._due(experiment.save.every):
+                await self._save()
+            if settings.every and self._due(settings.every):
+                await self._evaluate()
 
+    async def keep(self) -> None:
+        """Saves what the last checkpoint lacks, unless the weights are in between two updates."""
+        if self.done == self.saved or self.session.learning:
+            return
+        try:
+            await asyncio.wait_for(self._save(), _LAST_SAVE)
+        except (AgenticRLError, OSError, TimeoutError) as error:
+            self.session.console.warn(f"update {self.done} could not be saved: {error}")
 
-async def _update(session: Session, update: int) -> Row:
-    started = time.monotonic()
-    before = session.usage
-    collected = await _collect(session, update)
-    rolled = time.monotonic()
-    metrics = await _learn(session, collected.batch)
-    learned = time.monotonic()
-    _write_trajectories(session, update, collected)
-    row = _row(session, update, collected, metrics, session.usage - before)
-    row["seconds_rollout"] = rolled - started
-    row["seconds_update"] = learned - rolled
-    row["seconds_other"] = time.monotonic() - learned
-    session.folder.append("updates", [row])
-    session.parts.tracker.log(_numbers(row), update)
-    session.console.line(_line(session, row))
-    return row
+    async def _update(self) -> None:
+        row = await play_and_learn(self.session, self.done + 1)
+        self.done += 1
+        self.rows.append(row)
+        if line := collapse.warning(self.rows):
+            self.session.console.warn(f"update {self.done}: {line}")
 
+    async def _save(self) -> None:
+        """A checkpoint and, last of all, the line that makes it count."""
+        session, name = self.session, f"update-{self.done}"
+        folder = session.folder.checkpoint_folder(name)
+        checkpoint = await session.parts.backend.save(folder, name)
+        row = self.rows[-1]
+        metrics = {key: value for key, value in row.items() if isinstance(value, int | float)}
+        spent = {f"spent_{key}": value for key, value in asdict(session.usage).items()}
+        session.folder.add_checkpoint(checkpoint, self.done, {**metrics, **spent})
+        self.saved = self.done
 
-async def _collect(session: Session, update: int) -> _Collected:
-    experiment, parts = session.experiment, session.parts
-    plans = _plans(session, update)
-    sampling = Sampling(
-        "train", update, experiment.seed, experiment.sampling.temperature, experiment.sampling.top_p
-    )
-    total = len(plans) * experiment.group_size
-    with session.console.bar(f"update {update}/{experiment.updates}", total) as bar:
-        groups = await session.collector.collect(
-            plans, sampling, on_finished=lambda trajectory: bar.advance()
+    async def _evaluate(self, earlier: Sequence[Row] = ()) -> None:
+        splits = self.session.experiment.evaluation.splits
+        rows = await evaluate(self.session, self.done, splits, earlier)
+        _report(self.session, self.done, rows)
+
+    def _due(self, every: int) -> bool:
+        return self.done == self.session.experiment.updates or bool(
+            every and self.done % every == 0
         )
-    _refuse_total_failure(groups)
-    survivors = score(groups, parts.reward, experiment.rollout)
-    if "score" in parts.advantage.needs:
-        skill = str(experiment.advantage.get("skill") or "")
-        scored = await evidence.gather(survivors.groups, parts.backend, skill)
-        survivors = Survivors(tuple(scored), survivors.groups_dropped)
-    advantages = estimate(survivors.groups, parts.advantage, experiment.rollout)
-    batch, counts = datums.build(survivors.groups, advantages)
-    return _Collected(groups, survivors, advantages, batch, counts)
 
 
-def _plans(session: Session, update: int) -> list[GroupPlan]:
-    """The update's games: the next batch of the shuffled order, which wraps around."""
-    experiment = session.experiment
-    tasks = order(session.games[TRAIN].tasks, experiment.seed)
-    first = (update - 1) * experiment.games_per_update
-    branches = tuple(range(experiment.group_size))
-    return [
-        GroupPlan(tasks[(first + number) % len(tasks)], f"{update}-{number}", branches)
-        for number in range(experiment.games_per_update)
-    ]
-
-
-async def _learn(session: Session, batch: Batch) -> UpdateMetrics:
-    """Nothing to learn is no update: Adam's state stays as it is."""
-    if not batch.data:
-        return UpdateMetrics()
-    backend = session.parts.backend
-    metrics = await backend.update(batch, session.parts.loss, adam(session.experiment))
-    await backend.refresh()
-    return metrics
-
-
-async def _evaluate(session: Session, update: int) -> None:
-    rows = await evaluate(session, update, session.experiment.evaluation.splits)
+def _report(session: Session, update: int, rows: list[Row]) -> None:
     numbers: dict[str, float] = {}
     for row in rows:
         if row["task_type"] != "all" or row["success"] is None:
@@ -170,114 +110,6 @@ async def _evaluate(session: Session, update: int) -> None:
             f" {row['invalid_actions']} invalid actions"
         )
     session.parts.tracker.log(numbers, update)
-
-
-def _write_trajectories(session: Session, update: int, collected: _Collected) -> None:
-    experiment = session.experiment
-    context = Context("train", update, experiment.seed, str(experiment.reward["name"]))
-    keep = experiment.save.trajectories == "all"
-    scored = _scored(collected)
-    for group in collected.groups:
-        for trajectory in group.trajectories:
-            signal, advantages = scored.get(id(trajectory), (None, None))
-            trained = 0
-            if advantages is not None and trajectory.segments:
-                trained = _trained_tokens(trajectory, advantages)
-            session.folder.append("steps", step_rows(trajectory, context, signal, advantages))
-            session.folder.append("episodes", [episode_row(trajectory, context, signal, trained)])
-            if keep:
-                session.folder.append_trajectories(
-                    [
-                        trajectory_row(
-                            trajectory,
-                            phase="train",
-                            update=update,
-                            messages=session.transcript(trajectory),
-                            signal=signal,
-                            advantages=advantages,
-                        )
-                    ]
-                )
-
-
-def _scored(collected: _Collected) -> dict[int, tuple[RewardSignal, Sequence[float]]]:
-    """Signal and advantages of each trajectory that was scored, by identity."""
-    return {
-        id(trajectory): (signal, row)
-        for group, rows in zip(collected.survivors.groups, collected.advantages, strict=True)
-        for trajectory, signal, row in zip(
-            group.group.trajectories, group.signals, rows, strict=True
-        )
-    }
-
-
-def _trained_tokens(trajectory: Trajectory, advantages: Sequence[float]) -> int:
-    """Tokens of the segments that carry a signal: what a trainer reads and bills."""
-    trained = {
-        step.segment for step, value in zip(trajectory.steps, advantages, strict=True) if value
-    }
-    return sum(len(trajectory.segments[segment]) for segment in trained)
-
-
-def _row(
-    session: Session, update: int, collected: _Collected, metrics: UpdateMetrics, used: Usage
-) -> Row:
-    groups = collected.survivors.groups
-    returns = [value for group in groups for value in group.returns]
-    sharing = state_sharing(groups, getattr(session.parts.advantage, "key", "observation"))
-    counts = collected.counts
-    return {
-        "update": update,
-        "reward_mean": mean(returns),
-        "reward_std": deviation(returns),
-        **rollout_columns(collected.groups),
-        "groups": len(groups),
-        "groups_dropped": collected.survivors.groups_dropped,
-        "zero_signal_groups": counts.zero_signal_groups,
-        "datums": counts.datums,
-        "datums_left_out": counts.left_out,
-        "segments_extra": counts.extra_segments,
-        "state_shared_rate": sharing.shared_rate,
-        "state_aliased_rate": sharing.aliased_rate,
-        "env_fallbacks": session.parts.env.fallbacks,
-        **asdict(metrics),
-        "tokens_prefill": used.prefill,
-        "tokens_cached": used.cached,
-        "tokens_sampled": used.sampled,
-        "tokens_trained": used.trained,
-        "cost": session.cost(used),
-    }
-
-
-def _line(session: Session, row: Row) -> str:
-    def percent(value: float | None) -> str:
-        return "-" if value is None else f"{100 * value:.1f} %"
-
-    def number(value: float | None) -> str:
-        return "-" if value is None else f"{value:.3f}"
-
-    seconds = row["seconds_rollout"] + row["seconds_update"] + row["seconds_other"]
-    cost = "" if row["cost"] is None else f", cost {row['cost']:.2f}"
-    return (
-        f"update {row['update']}/{session.experiment.updates}:"
-        f" success {percent(row['success'])}, return {number(row['reward_mean'])},"
-        f" loss {number(row['loss'])}, entropy {number(row['entropy'])},"
-        f" {row['zero_signal_groups']} groups without signal, {seconds:.1f} s{cost}"
-    )
-
-
-def _numbers(row: Row) -> dict[str, float]:
-    return {
-        f"train/{key}": float(value)
-        for key, value in row.items()
-        if isinstance(value, int | float) and key != "update"
-    }
-
-
-def _refuse_total_failure(groups: Sequence[TrajectoryGroup]) -> None:
-    every = [entry for group in groups for entry in group.trajectories]
-    if every and all(entry.failed for entry in every):
-        raise BackendError(f"every trajectory of the update failed; the first: {every[0].error}")
 
 
 def _check_budget(session: Session, last: Usage) -> None:

@@ -4,8 +4,8 @@ from agentic_rl.errors import ConfigError, EnvError
 from agentic_rl.interfaces import Env
 from agentic_rl.parts import adam
 from agentic_rl.session import Session
-from agentic_rl.train import TRAIN, order
 from agentic_rl.types import Completion, Demonstration, Prompt, Step, Task
+from agentic_rl.update import TRAIN, order
 
 
 async def imitate(session: Session) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentic_rl.results import read_record
+from agentic_rl.results.checkpoints import read_checkpoints
+from agentic_rl.results.reader import table_rows
 from tests.processes import begin, call, tables
 
 RUN = (
@@ -72,8 +74,31 @@ def test_a_signal_stops_a_run_that_can_go_on(
     assert process.returncode == 130
     assert read_record(run).status == "stopped"
     assert "agentic-rl resume run" in said.splitlines()[-1]
+    done = len(table_rows(run, "updates"))
+    assert read_checkpoints(run)[-1].update == done, "what was learned is saved on the way out"
     assert call("resume", "run", cwd=tmp_path).returncode == 0
     assert tables(run) == tables(whole[0])
+
+
+@pytest.mark.slow
+def test_a_budget_stops_a_run_that_can_go_on(whole: tuple[Path, float], tmp_path: Path) -> None:
+    spent = sum(
+        row["tokens_prefill"] + row["tokens_sampled"] + row["tokens_trained"]
+        for row in table_rows(whole[0], "updates")
+    )
+    run = tmp_path / "run"
+    limit = f"budget.max_tokens={spent // 2}"
+    done = call(*RUN, limit, "evaluation.every=0", "hydra.run.dir=run", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "budget.max_tokens" in done.stderr
+    record = read_record(run)
+    assert record.status == "stopped"
+    used = [
+        row["tokens_prefill"] + row["tokens_sampled"] + row["tokens_trained"]
+        for row in table_rows(run, "updates")
+    ]
+    assert sum(used) <= spent // 2 < sum(used) + max(used) * 2
+    assert read_checkpoints(run)[-1].update == len(used)
 
 
 @pytest.mark.slow

@@ -128,10 +128,11 @@ class RunFolder:
             if (self.path / name).exists():
                 keep_lines(self.path / name, lambda row: row["update"] <= update)
 
-    def keep_finished_episodes(self) -> list[dict[str, Any]]:
-        """The rows of the episodes that ended without an error; all rows of the others go.
+    def keep_finished_episodes(self, update: int) -> list[dict[str, Any]]:
+        """Of an evaluation cut short: the rows of its episodes that ended without an error.
 
-        So does every row of `evaluations`: they are made anew when the rest has been played.
+        All rows of its other episodes go, and so do its rows of `evaluations`, which are made anew
+        when the rest has been played.
         """
         self._close()
         for name in TABLES:
@@ -139,12 +140,20 @@ class RunFolder:
         episodes = self.path / "episodes.ndjson"
         if not episodes.exists():
             return []
-        kept = [row for row in read_lines(episodes) if row["error"] is None]
+        kept = [
+            row
+            for row in read_lines(episodes)
+            if _of_evaluation(row, update) and row["error"] is None
+        ]
         names = {_episode(row) for row in kept}
         for file in ("episodes.ndjson", "steps.ndjson", trajectories.FILE):
             if (self.path / file).exists():
-                keep_lines(self.path / file, lambda row: _episode(row) in names)
-        (self.path / "evaluations.ndjson").unlink(missing_ok=True)
+                keep_lines(
+                    self.path / file,
+                    lambda row: not _of_evaluation(row, update) or _episode(row) in names,
+                )
+        if (self.path / "evaluations.ndjson").exists():
+            keep_lines(self.path / "evaluations.ndjson", lambda row: row["update"] != update)
         return kept
 
     def finish(self, status: Status, error: str | None = None) -> None:
@@ -201,6 +210,10 @@ def _without_secrets(content: Mapping[str, Any]) -> dict[str, Any]:
         else value
         for key, value in content.items()
     }
+
+
+def _of_evaluation(row: Mapping[str, Any], update: int) -> bool:
+    return bool(row["phase"] == "evaluation" and row["update"] == update)
 
 
 def _episode(row: Mapping[str, Any]) -> tuple[Any, ...]:
