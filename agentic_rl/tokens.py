@@ -7,6 +7,7 @@ earlier thinking, moves the tools ...), every prompt is rendered whole instead.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import overload
 
 from agentic_rl.interfaces import PromptProtocol, Tokenizer
@@ -207,13 +208,12 @@ def probe(tokenizer: Tokenizer, protocol: PromptProtocol) -> Framing:
 
 
 def _same_text(tokenizer: Tokenizer, protocol: PromptProtocol, framing: Framing) -> bool:
-    """Text put together turn by turn is the template's own, over conversations of many turns."""
+    """Text put together turn by turn is the template's own, over a conversation of many turns."""
     messages = protocol.opening(_TASK, _OBSERVATION, ("look",))
     text = _render(tokenizer, protocol, messages)
-    for said in _sayings(tokenizer, protocol):
-        for reply in _REPLIES:
-            messages += [Message("assistant", said), _reply(protocol, reply)]
-            text += said + framing.tail(reply, ended=False)
+    for said, reply in zip(_sayings(tokenizer, protocol), cycle(_REPLIES), strict=False):
+        messages += [Message("assistant", said), _reply(protocol, reply)]
+        text += said + framing.tail(reply, ended=False)
         if text != _render(tokenizer, protocol, messages):
             return False
     return True
@@ -221,18 +221,16 @@ def _same_text(tokenizer: Tokenizer, protocol: PromptProtocol, framing: Framing)
 
 def _same_tokens(tokenizer: Tokenizer, protocol: PromptProtocol, framing: Framing) -> bool:
     """So are the tokens, whether the end of a turn was sampled or not."""
-    head = _render(tokenizer, protocol, protocol.opening(_TASK, _OBSERVATION, ("look",)))
-    tokens, text = tokenizer.encode(head), head
-    for said in _sayings(tokenizer, protocol):
-        for number, reply in enumerate(_REPLIES):
-            ended = bool(framing.end) and number % 2 == 0
-            lead = framing.before.partition(framing.end)[0] + framing.end if ended else ""
-            tail = framing.tail(reply, ended=ended)
-            tokens += [*tokenizer.encode(said + lead), *tokenizer.encode(tail)]
-            text += said + lead + tail
-        if tokens != tokenizer.encode(text):
-            return False
-    return True
+    text = _render(tokenizer, protocol, protocol.opening(_TASK, _OBSERVATION, ("look",)))
+    tokens = tokenizer.encode(text)
+    sayings = _sayings(tokenizer, protocol) * 2
+    for number, (said, reply) in enumerate(zip(sayings, cycle(_REPLIES), strict=False)):
+        ended = bool(framing.end) and number < len(sayings) // 2
+        lead = framing.before.partition(framing.end)[0] + framing.end if ended else ""
+        tail = framing.tail(reply, ended=ended)
+        tokens += [*tokenizer.encode(said + lead), *tokenizer.encode(tail)]
+        text += said + lead + tail
+    return tokens == tokenizer.encode(text)
 
 
 def _sayings(tokenizer: Tokenizer, protocol: PromptProtocol) -> list[str]:
