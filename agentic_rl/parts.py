@@ -78,14 +78,19 @@ def _check(experiment: Experiment, parts: Parts) -> None:
     ):
         if top_p < 1 and not can.top_p:
             raise ConfigError(f"backend '{name}' cannot cut by probability: set {key}=1")
-    limit = can.max_sequence_tokens
-    if limit is not None and experiment.rollout.max_trajectory_tokens > limit:
-        raise ConfigError(
-            f"backend '{name}' takes {limit} tokens at most:"
-            f" set rollout.max_trajectory_tokens={limit} or below"
-        )
+    check_limit(experiment, parts)
     if experiment.command == "train":
         _check_training(experiment, parts)
+
+
+def check_limit(experiment: Experiment, parts: Parts) -> None:
+    """Once more after the backend has started: a service tells its limit only then."""
+    limit = parts.backend.capabilities.max_sequence_tokens
+    if limit is not None and experiment.rollout.max_trajectory_tokens > limit:
+        raise ConfigError(
+            f"backend '{experiment.backend['name']}' takes {limit} tokens at most:"
+            f" set rollout.max_trajectory_tokens={limit} or below"
+        )
 
 
 def _check_training(experiment: Experiment, parts: Parts) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from agentic_rl import checkpoint as checkpoints
 from agentic_rl.config import Experiment
 from agentic_rl.console import Console
-from agentic_rl.errors import ConfigError, GamesError, RunFolderError
+from agentic_rl.errors import ConfigError, GamesError, RunFolderError, did_you_mean
 from agentic_rl.evaluate import evaluate
-from agentic_rl.parts import Parts
+from agentic_rl.parts import Parts, check_limit
 from agentic_rl.results import RunFolder, RunRecord, new_record, read_record
 from agentic_rl.session import Session
 from agentic_rl.summary import print_evaluations, print_summary
@@ -100,6 +100,7 @@ def _run_new(
     experiment: Experiment, overrides: Sequence[str], folder: Path, start: _Start, *, bars: bool
 ) -> None:
     parts = Parts.build(experiment)
+    _check_weights(start, parts)
     games = _load_games(experiment, parts)
     record = new_record(
         experiment.command,
@@ -113,6 +114,16 @@ def _run_new(
     _drive(Session(experiment, parts, run, Console(bars=bars), games), start)
 
 
+def _check_weights(start: _Start, parts: Parts) -> None:
+    """A service's address is of no use to a local backend, nor a folder to a service."""
+    if start.weights is None:
+        return
+    remote = "://" in start.weights.sampler
+    if remote != parts.backend.capabilities.remote:
+        where = "a service's address" if remote else "a folder of this machine"
+        raise ConfigError(f"checkpoint={start.weights.sampler} is {where}: choose its own backend")
+
+
 def _load_games(experiment: Experiment, parts: Parts) -> dict[str, GameSet]:
     splits = list(experiment.evaluation.splits) if experiment.evaluation.every else []
     if experiment.command == "eval":
@@ -122,7 +133,8 @@ def _load_games(experiment: Experiment, parts: Parts) -> dict[str, GameSet]:
     known = parts.games.splits
     for split in splits:
         if split not in known:
-            raise GamesError(f"unknown split '{split}'. Known: {', '.join(known)}.")
+            near = did_you_mean(split, known)
+            raise GamesError(f"unknown split '{split}'.{near} Known: {', '.join(known)}.")
     return {split: parts.games.load(split) for split in dict.fromkeys(splits)}
 
 
@@ -160,6 +172,7 @@ async def _command(session: Session, start: _Start) -> None:
     backend = session.parts.backend
     try:
         await backend.start()
+        check_limit(session.experiment, session.parts)
         if start.weights is not None:
             await backend.load(start.weights, optimizer=start.optimizer)
         if session.collector.codec is not None:

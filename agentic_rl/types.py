@@ -366,6 +366,7 @@ class Capabilities:
     imitate: bool = False
     top_p: bool = False
     seed: bool = True
+    remote: bool = False
     max_sequence_tokens: int | None = None
 
 

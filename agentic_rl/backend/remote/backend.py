@@ -96,6 +96,7 @@ class RemoteBackend:
             score=True,
             imitate=True,
             top_p=True,
+            remote=True,
             max_sequence_tokens=self._session.base.max_tokens if self._session else None,
         )
 
