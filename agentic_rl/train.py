@@ -46,6 +46,8 @@ class _Course:
 
     async def run(self) -> None:
         experiment, settings = self.session.experiment, self.session.experiment.evaluation
+        # A trainer that cannot be had, or a sampler that is not the trainer, shows before any game.
+        await self.session.parts.backend.refresh()
         if settings.every and (self._due(settings.every) if self.done else settings.at_start):
             # Where the last process was interrupted in it, only what it lacks is played.
             await self._evaluate(self.session.folder.keep_finished_episodes(self.done))
