@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from tests.loopback.server import Loopback
-from tests.loopback.state import KEY
+from tests.loopback.state import KEY, Fault
 
 pytestmark = pytest.mark.slow
 
@@ -213,3 +213,21 @@ def test_the_embedded_backend_imports_no_sdk(tmp_path: Path) -> None:
     done = call([line[0], "-X", "importtime", *line[1:]], tmp_path)
     assert done.returncode == 0, done.stderr
     assert not imports(done) & (REMOTE | {"swanlab"})
+
+
+def test_no_balance_stops_before_the_first_game(service: Loopback, tmp_path: Path) -> None:
+    """The base model may be sampled; the trainer is refused."""
+    service.state.faults.append(
+        Fault(
+            "POST /api/openapi/v1/service-sessions/",
+            "http",
+            skip=1,
+            status=402,
+            code="billing_insufficient_balance",
+        )
+    )
+    done = call(command(service, tmp_path / "run", "updates=1"), tmp_path)
+    assert done.returncode != 0
+    assert "top up the account, then continue later with `agentic-rl resume`" in done.stderr
+    assert not service.asked("POST /actor/v1/sampling-runs")
+    assert set(service.state.sessions.values()) == {"ENDED"}

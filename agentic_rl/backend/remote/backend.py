@@ -31,7 +31,7 @@ from agentic_rl.types import (
 
 log = logging.getLogger(__name__)
 
-CLOSING_SECONDS = 6.0
+CLOSING_SECONDS = 3.0
 """Longest wait for the service to confirm that a session is closed."""
 
 _PRICES = ("prefill", "cached", "sampled", "trained")

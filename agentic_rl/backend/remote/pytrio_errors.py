@@ -78,12 +78,11 @@ def _service_error(error: Exception, doing: str, url: str, login: bool) -> Remot
     elif getattr(error, "retryable", False):
         remedy, advice = Remedy.REBUILD, _LATER
     else:
-        remedy, advice = Remedy.REFUSE, "see `agentic-rl doctor`"
+        remedy, advice = Remedy.REFUSE, ""
     label = code or type(error).__name__
     told = f"{label}, {status}" if status else label
-    return RemoteError(
-        f"PyTRIO failed at {doing} ({told}): {_first_line(message)}; {advice}", remedy
-    )
+    said = f"PyTRIO failed at {doing} ({told}): {_first_line(message)}"
+    return RemoteError(f"{said}; {advice}" if advice else said, remedy)
 
 
 def _line(error: Exception) -> str:
