@@ -15,7 +15,10 @@ __all__ = ["Collector", "GroupPlan", "Sampling"]
 
 
 class Collector:
-    """Plays games with one policy. `say` takes lines for the person who watches."""
+    """Plays games with one policy. `say` takes lines for the person who watches.
+
+    `codec` is what an earlier collector found out about the same tokenizer and protocol.
+    """
 
     def __init__(
         self,
@@ -24,12 +27,14 @@ class Collector:
         backend: Backend,
         config: RolloutConfig,
         say: Callable[[str], None] = lambda line: None,
+        *,
+        codec: Codec | None = None,
     ) -> None:
         self._pool = pool
         self._config = config
         self._say = say
         tokenizer = backend.tokenizer
-        self.codec = Codec(tokenizer, protocol) if tokenizer else None
+        self.codec = codec or (Codec(tokenizer, protocol) if tokenizer else None)
         self._watchdog = Watchdog(config.timeout, say)
         sampler = Sampler(backend, config.concurrency, self._watchdog)
         self._player = Player(protocol, self.codec, sampler, config, self._watchdog)

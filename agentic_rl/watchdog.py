@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import TracebackType
 
 from agentic_rl.errors import AgenticRLError
@@ -18,70 +19,96 @@ class AbandonedError(Exception):
     """A call was cancelled, but not by us."""
 
 
+@dataclass(slots=True)
+class _Pulse:
+    """When calls of one kind were last answered, and which have timed out since."""
+
+    answered: float
+    running: int = 0
+    expired: set[str] = field(default_factory=set)
+    told: bool = False
+
+
 class Watchdog:
     """`doing` bounds a call: silent for `timeout` seconds, it fails with an error that names it.
 
-    `watch` tells `say` what hangs when nothing has been answered for a quarter of that, and raises
-    StalledError after twice the timeout. Only seconds in which the event loop was free count.
+    `watch` tells `say` what hangs when no call of a kind has been answered for a quarter of that.
+    It raises StalledError after twice the timeout, where more than one call has timed out
+    meanwhile: then the fault is not one trajectory's. Only seconds in which the event loop was free
+    count.
     """
 
     def __init__(self, timeout: float, say: Callable[[str], None] = lambda line: None) -> None:
         self.timeout = timeout
+        self.clock = 0.0
         self._say = say
         self._running: dict[int, _Call] = {}
         self._count = 0
-        self.clock = 0.0
-        self._answered = 0.0
-        self._told = False
+        self._pulses: dict[str, _Pulse] = {}
 
     def doing(self, what: str) -> "_Call":
+        """A call to enter with `async with`; the first word of `what` is its kind."""
         return _Call(self, what)
 
     async def watch(self) -> None:
         tick = min(1.0, self.timeout / _TICKS)
-        self._answered = self.clock
         while True:
             await asyncio.sleep(tick)
             self.clock += tick
-            if not self._running:
-                self._answered = self.clock
-            idle = self.clock - self._answered
-            if idle > 2 * self.timeout:
-                raise StalledError(f"{self._report(idle)}. See rollout.timeout")
-            if idle > self.timeout / 4 and not self._told:
-                self._told = True
-                self._say(self._report(idle))
-            for call in list(self._running.values()):
-                if self.clock - call.since > self.timeout:
-                    call.expire()
+            by_kind: dict[str, list[_Call]] = {}
+            for call in self._running.values():
+                by_kind.setdefault(call.kind, []).append(call)
+            for kind, calls in by_kind.items():
+                self._look(self._pulse(kind), calls)
 
     def enter(self, call: "_Call") -> int:
+        pulse = self._pulse(call.kind)
+        if not pulse.running and not pulse.expired:
+            pulse.answered = self.clock
+        pulse.running += 1
         self._count += 1
         self._running[self._count] = call
         return self._count
 
     def leave(self, key: int, *, answered: bool) -> None:
-        del self._running[key]
+        pulse = self._pulse(self._running.pop(key).kind)
+        pulse.running -= 1
         if answered:
-            self._answered = self.clock
-            self._told = False
+            pulse.answered, pulse.told = self.clock, False
+            pulse.expired.clear()
 
-    def _report(self, idle: float) -> str:
-        calls = sorted(self._running.values(), key=lambda call: call.since)
+    def _pulse(self, kind: str) -> _Pulse:
+        return self._pulses.setdefault(kind, _Pulse(self.clock))
+
+    def _look(self, pulse: _Pulse, calls: list["_Call"]) -> None:
+        idle = self.clock - pulse.answered
+        for call in calls:
+            if self.clock - call.since > self.timeout:
+                call.expire()
+                pulse.expired.add(call.what)
+        if idle > 2 * self.timeout and len(pulse.expired) > 1:
+            raise StalledError(f"{self._report(idle, calls)}. See rollout.timeout")
+        if idle > self.timeout / 4 and not pulse.told:
+            pulse.told = True
+            self._say(self._report(idle, calls))
+
+    def _report(self, idle: float, calls: list["_Call"]) -> str:
+        calls = sorted(calls, key=lambda call: call.since)
         oldest = [f"{call.what} for {self.clock - call.since:.3g} s" for call in calls[:3]]
         more = f"; and {len(calls) - 3} more" if len(calls) > 3 else ""
-        return f"no answer of any kind for {idle:.3g} s. Waiting: {'; '.join(oldest)}{more}"
+        return f"no answer for {idle:.3g} s. Waiting: {'; '.join(oldest)}{more}"
 
 
 class _Call:
     """One bounded call, an asynchronous context."""
 
-    __slots__ = ("_expired", "_key", "_scope", "_watchdog", "since", "what")
+    __slots__ = ("_expired", "_key", "_scope", "_watchdog", "kind", "since", "what")
 
     def __init__(self, watchdog: Watchdog, what: str) -> None:
         self._watchdog = watchdog
         self._expired = False
         self.what = what
+        self.kind = what.partition(" ")[0]
 
     def expire(self) -> None:
         """Once: what it cancels may take its time to clean up."""
