@@ -42,7 +42,7 @@ def main() -> int:
     for name, count in sorted(counts.items()):
         print(f"{name}: {count}")
     print(f"{time.perf_counter() - start:.0f} s")
-    return 1 if any(name.isupper() for name in counts) else 0
+    return 1 if any(count for name, count in counts.items() if name.isupper()) else 0
 
 
 def _options() -> argparse.Namespace:
@@ -100,7 +100,7 @@ async def _compare(options: argparse.Namespace, tasks: list[Task]) -> Counter[st
     finally:
         await theirs.close()
     counts["FALLBACKS"] += ours.fallbacks
-    return +counts
+    return counts
 
 
 def _cases(
@@ -154,7 +154,7 @@ def _walkthroughs(tasks: list[Task]) -> Counter[str]:
         median = sorted(seconds)[len(seconds) // 2]
         mean = sum(seconds) / len(seconds)
         print(f"progress of a new state: {1e6 * mean:.0f} us mean, {1e6 * median:.0f} us median")
-    return +counts
+    return counts
 
 
 def _plans(tasks: list[Task], options: argparse.Namespace) -> Counter[str]:
