@@ -16,6 +16,7 @@ from agentic_rl.env.engine import (
     World,
     read_file,
 )
+from agentic_rl.env.engine.safety import refuse_unsafe
 from agentic_rl.env.engine.snapshot import restore, take
 from agentic_rl.env.facts import Describer
 from agentic_rl.env.naming import alfworld_names
@@ -123,10 +124,12 @@ class _Shared:
 
     async def fall_back(self, task: Task, error: UnsupportedGame) -> ReferenceEnv:
         """TextWorld plays this game from now on: one warning for all of the run's games."""
+        file = _file(task)
+        refuse_unsafe(file)
         if not self.fallen:
             log.warning("%s is played by TextWorld, which is slow: %s", task.task_id, error)
         self.fallen.setdefault(task.game_file, str(error))
-        return await self.reference.open(_file(task))
+        return await self.reference.open(file)
 
 
 def load_game(path: str | Path) -> Game:

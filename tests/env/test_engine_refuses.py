@@ -175,6 +175,9 @@ def test_sizes_are_bounded() -> None:
     wide = "(and " + "(or (in ?t room_bar_0) (in ?t room_bar_1))" * 30 + ")"
     with pytest.raises(UnsupportedGame, match="alternatives"):
         _game(pddl_problem=lighthouse.problem(f"(exists (?t - tool) {wide})"))
+    slow = "(exists (?a ?b ?c ?d ?e ?f ?g ?h ?i - tool) (not (= ?a ?i)))"
+    with pytest.raises(UnsupportedGame, match="over all of"):
+        _game(pddl_problem=lighthouse.problem(slow))
     file = parse_file(lighthouse.game(pddl_problem=lighthouse.problem(facts=f"(lit {'x' * 200})")))
     with pytest.raises(UnsafeGame, match="long"):
         refuse_unsafe(file)

@@ -10,12 +10,16 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import lighthouse
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentic_rl.env.alfworld import AlfworldEnv
 from agentic_rl.env.engine import UnsafeGame
+from agentic_rl.env.engine.csg import Each, Expression, Listing, Rule, Text, read_symbols
 from agentic_rl.env.reference.compare import Comparison, compare_commands, compare_game
 from agentic_rl.env.reference.pool import ReferenceEnv
 from agentic_rl.errors import EnvError
@@ -220,3 +224,48 @@ time.sleep(60)
         assert workers
         run.kill()
     assert all(_gone(worker, 10) for worker in workers)
+
+
+_PIECES = ["a", "b c", "#x#", "#", "{o.name}", "{o | p(a:b)}", "[{o.n + ' ' | p(o:q) & r(o:q)}]"]
+_PIECES += [
+    "[",
+    "]",
+    "{",
+    "}",
+    "|",
+    ";",
+    '"',
+    "\n",
+    "\t",
+    " ",
+    "//",
+    "<",
+    "\\n",
+    "(in/on)",
+    ".",
+    ",",
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from([*_PIECES, "{#y(o)# | p(o:q)}"]), max_size=7).map("".join))
+def test_texts_are_read_as_textworld_reads_them(text: str) -> None:
+    from textworld.envs.pddl.textgen import _parse_and_convert
+
+    theirs = [_converted(symbol) for symbol in _parse_and_convert(text, rule_name="symbols")]
+    assert [part for part in read_symbols(text) if part != Text("")] == [
+        part for part in theirs if part != Text("")
+    ]
+
+
+def _converted(symbol: Any) -> Any:
+    match type(symbol).__name__:
+        case "TerminalSymbol":
+            return Text(symbol.symbol)
+        case "NonterminalSymbol":
+            return Rule(symbol.symbol)
+        case "EvalSymbol":
+            return Expression(symbol.expression)
+        case "ConditionalSymbol":
+            return Each(_converted(symbol.expression), symbol.given)
+    return Listing(_converted(symbol.symbol))

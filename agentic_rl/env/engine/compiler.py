@@ -39,6 +39,7 @@ class Shape:
     words: tuple[str, ...]
     expressions: tuple[TextExpression, ...]
     actions: tuple[str, ...]
+    scans: frozenset[tuple[str, ...]]
 
 
 def compile_shape(domain: Domain, grammar: Grammar, goal: Formula) -> Shape:
@@ -91,6 +92,7 @@ def _compile(domain: Domain, grammar: Grammar, goal: Formula) -> Shape:
         words=tuple(texts.words),
         expressions=tuple(texts.expressions),
         actions=tuple(action.name for action in domain.actions),
+        scans=frozenset(tables.scans),
     )
 
 

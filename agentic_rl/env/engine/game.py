@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -27,6 +28,7 @@ from agentic_rl.env.engine.runtime import (
 
 MOST_BYTES = 8_000_000
 MOST_SHAPES = 64
+MOST_TURNS = 1_000_000
 
 Naming = Callable[[Iterable[str]], Mapping[str, str]]
 
@@ -86,7 +88,7 @@ class Game:
             for number in named
         }
         tables = _bind(self.shape, grammar, self, facts, constants, numbers)
-        _refuse_endless_loops(tables)
+        _refuse_endless_loops(self.shape, self, facts)
         applicable, won, intro, effects, feedback = self.shape.make(tables)
         tables.effects, tables.feedback = effects, feedback
         self.commands: Callable[[State], Commands] = applicable
@@ -263,9 +265,14 @@ def _bind(
     )
 
 
-def _refuse_endless_loops(tables: _Bound) -> None:
-    if prod(sorted((len(kind) for kind in tables.kinds), reverse=True)[:2]) > 1_000_000:
-        raise UnsupportedGame("a game of too many objects")
+def _refuse_endless_loops(shape: Shape, game: Game, facts: Mapping[str, Collection[Any]]) -> None:
+    """A nest of loops that takes seconds would take them at every step."""
+    kinds = Counter(game.types)
+    kinds["object"] = len(game.ids)
+    for scan in shape.scans:
+        sizes = [kinds[name[2:]] if name[0] == "-" else len(facts[name]) for name in scan]
+        if prod(max(size, 1) for size in sizes) > MOST_TURNS:
+            raise UnsupportedGame(f"a formula over all of {', '.join(scan)[:80]}")
 
 
 def _table(facts: set[tuple[int, ...]], access: Access, game: Game, *, static: bool = False) -> Any:

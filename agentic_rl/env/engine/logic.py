@@ -135,8 +135,7 @@ class Nest:
         todo = list(literals)
         while self._checks(todo) or self._next(todo, body):
             pass
-        if len(self._scans) > 2:
-            raise UnsupportedGame("a formula that binds three variables by their types alone")
+        self._tables.scans.add(tuple(self._scans))
         self._code.depth = depth
 
     def _checks(self, todo: list[Formula]) -> bool:
@@ -168,7 +167,7 @@ class Nest:
         if open_:
             name = self._names[open_[0]] = self._tables.fresh("v")
             kind = self._types[open_[0]]
-            self._scans.append(kind)
+            self._scans.append(f"- {kind}")
             self._code.open(f"for {name} in {self._tables.kind(kind)}:")
             return True
         if todo:
@@ -198,6 +197,8 @@ class Nest:
             else self._logic.term(self._names, arg)
             for arg in atom.args
         ]
+        if all(arg is None for arg in args):
+            self._scans.append(atom.predicate)
         headers, new = self._tables.loops(Relation(atom.predicate), args, ordered=False)
         for header in headers:
             self._code.open(header)

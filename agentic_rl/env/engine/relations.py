@@ -13,7 +13,6 @@ from agentic_rl.env.engine.domain import Domain
 from agentic_rl.env.engine.errors import UnsupportedGame
 
 MOST_NAMES = 50_000
-MOST_LOOPS = 4_000_000
 MEMBERS = (-1,)
 """In place of bound positions: the table is a set, read by membership."""
 
@@ -54,7 +53,10 @@ class Lines:
 
 @dataclass
 class Tables:
-    """What the generated code of one shape reads, filled while it is generated."""
+    """What the generated code of one shape reads, filled while it is generated.
+
+    A scan is the predicates and types that one nest of loops goes through whole.
+    """
 
     domain: Domain
     slots: dict[Access, int] = field(default_factory=dict)
@@ -62,7 +64,7 @@ class Tables:
     types: list[str] = field(default_factory=list)
     goal_constants: list[str] = field(default_factory=list)
     functions: list[list[str]] = field(default_factory=list)
-    scans: list[tuple[Access | str, ...]] = field(default_factory=list)
+    scans: set[tuple[str, ...]] = field(default_factory=set)
     _names: int = 0
 
     def fresh(self, prefix: str) -> str:

@@ -166,6 +166,7 @@ class Texts:
         """`for` and `if` clauses in TextWorld's order, or None where no fact can ever match."""
         bound = dict(scope.bound)
         clauses: list[str] = []
+        scans: list[str] = []
         for name, places in query:
             relation = self._matching(name, places)
             if relation is None:
@@ -176,10 +177,13 @@ class Texts:
                 if Atom(name, tuple(f"?{place[0]}" for place in places)) not in known:
                     clauses.append(f"if {self.tables.holds(relation, ready)}")
                 continue
+            if not ready:
+                scans.append(relation.predicate)
             headers, new = self.tables.loops(relation, args, ordered=True)
             clauses += [header.rstrip(":") for header in headers]
             for position, python in new.items():
                 clauses += _bind(places[position], python, bound)
+        self.tables.scans.add(tuple(scans))
         return clauses, Scope(tuple(bound.items()))
 
     def _matching(self, name: str, places: tuple[Placeholder, ...]) -> Relation | None:

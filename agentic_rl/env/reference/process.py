@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from agentic_rl.cache import cache_folder
@@ -53,19 +54,17 @@ class Worker:
         return reply
 
     def close(self) -> None:
-        """Ends the process, at once if it does not end by itself."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except OSError:
-                    continue  # the process is gone, and what was not yet written with it
+        """Ends the process, at once if it does not end by itself; a request under way fails."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with suppress(OSError):  # the process is gone, and what was not yet written with it
+            self._process.stdin.close()
         try:
             self._process.wait(timeout=2)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._thread.shutdown(wait=False)
+        self._thread.shutdown()
+        self._process.stdout.close()
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         stdin = self._process.stdin
@@ -97,7 +96,12 @@ class Worker:
 
 
 def _environment() -> dict[str, str]:
-    """Importing alfworld makes the folder that ALFWORLD_DATA names: ours, and nobody else's."""
-    data = cache_folder() / "alfworld-import"
+    """What alfworld writes on import, and the planner for a moment, goes into our cache folder."""
+    data = cache_folder() / "textworld"
     data.mkdir(parents=True, exist_ok=True)
-    return {**os.environ, "ALFWORLD_DATA": str(data), "PYTHONHASHSEED": "0"}
+    return {
+        **os.environ,
+        "ALFWORLD_DATA": str(data),
+        "TMPDIR": str(data),
+        "PYTHONHASHSEED": "0",
+    }
