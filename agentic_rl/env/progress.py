@@ -166,7 +166,8 @@ def _placing_one(room: Room, goal: Place) -> Iterator[int]:
     goals = room.receptacles(goal.receptacle)
     stations = [place for kind in tools for place in room.receptacles(kind)]
     special = {room.at(place) for place in stations}
-    for thing in room.things(goal.thing):
+    traits = [able, goal.treatment] if able else []
+    for thing in room.distinct(room.things(goal.thing), 1, "pickupable", *traits):
         if able and thing not in room.having(able):
             continue
         treated = not able or thing in room.having(goal.treatment)
@@ -190,9 +191,9 @@ def _placing_two(room: Room, goal: Place) -> Iterator[int]:
     known = {place for thing in things for place in room.places(thing)}
     for place in room.representatives(goals, stops | {room.here}, known):
         outside = things - room.inside(place)
-        missing = goal.count - len(things & room.inside(place))
+        missing = max(goal.count - len(things) + len(outside), 0)
         special = {room.at(place)}
-        for chosen in permutations(sorted(outside), max(missing, 0)):
+        for chosen in permutations(room.distinct(outside, missing, "pickupable"), missing):
             yield from _delivered(room, chosen, place, special)
 
 
@@ -215,7 +216,7 @@ def _delivered(room: Room, things: tuple[int, ...], place: int, special: set[int
 def _looking(room: Room, goal: Look) -> Iterator[int]:
     lamps = [(lamp, place) for lamp in room.things(goal.lamp) for place in room.places(lamp)]
     special = {room.at(place) for _, place in lamps}
-    for thing in room.things(goal.thing):
+    for thing in room.distinct(room.things(goal.thing), 1, "pickupable"):
         for route, _ in _taken(room, thing, special):
             for lamp, place in lamps:
                 on = lamp in room.having("istoggled")

@@ -1,6 +1,7 @@
 """A state of an ALFWorld game as things and places; all by number."""
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable
 from functools import cached_property
 
 from agentic_rl.env.engine import Game
@@ -15,6 +16,7 @@ class Room:
     def __init__(self, game: Game, state: State, layout: "Layout") -> None:
         self._game, self._state = game, state
         self._static = layout
+        self._having: dict[str, set[int]] = {}
 
     def _facts(self, predicate: str) -> list[tuple[int, ...]]:
         return list(self._game.facts(self._state, predicate))
@@ -39,7 +41,22 @@ class Room:
         return {fact[0] for fact in self._facts("opened")}
 
     def having(self, predicate: str) -> set[int]:
-        return {fact[0] for fact in self._facts(predicate)}
+        known = self._having.get(predicate)
+        if known is None:
+            known = self._having[predicate] = {fact[0] for fact in self._facts(predicate)}
+        return known
+
+    def distinct(self, things: Iterable[int], count: int, *having: str) -> list[int]:
+        """At most `count` of the things that are alike: in the same places, of the same traits."""
+        kept: list[int] = []
+        alike: Counter[Hashable] = Counter()
+        for thing in sorted(things):
+            traits = tuple(thing in self.having(name) for name in having)
+            key = (thing == self.hand, frozenset(self.places(thing)), traits)
+            alike[key] += 1
+            if alike[key] <= count:
+                kept.append(thing)
+        return kept
 
     def things(self, kind: str) -> set[int]:
         return self._static.things.get(kind, set())
