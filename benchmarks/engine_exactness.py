@@ -154,7 +154,7 @@ def _walkthroughs(tasks: list[Task]) -> Counter[str]:
         median = sorted(seconds)[len(seconds) // 2]
         mean = sum(seconds) / len(seconds)
         print(
-            f"progress of a new state: {1e6 * mean:.0f} us of CPU in the mean, {1e6 * median:.0f} us median"
+            f"progress of a new state: {1e6 * mean:.0f} us mean, {1e6 * median:.0f} us median, CPU"
         )
     return counts
 
