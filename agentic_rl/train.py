@@ -12,8 +12,8 @@ from agentic_rl.tabulate import Row
 from agentic_rl.types import Usage
 from agentic_rl.update import play_and_learn
 
-_LAST_SAVE = 8.0
-"""Seconds that a stopped run may take to save what it has learned."""
+_LAST_SAVE = 6.0
+"""Seconds that a stopped run may take to save; with closing, it is out within ten."""
 
 
 class BudgetReached(Exception):
@@ -69,7 +69,8 @@ class _Course:
         try:
             await asyncio.wait_for(self._save(), _LAST_SAVE)
         except (AgenticRLError, OSError, TimeoutError) as error:
-            self.session.console.warn(f"update {self.done} could not be saved: {error}")
+            reason = str(error) or f"not done within {_LAST_SAVE:g} s"
+            self.session.console.warn(f"update {self.done} could not be saved: {reason}")
 
     async def _update(self) -> None:
         row = await play_and_learn(self.session, self.done + 1)
