@@ -6,23 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rl.interfaces import LossValue
-from agentic_rl.loss import check_reduction, losses, ratios, token_weights
-from agentic_rl.types import Batch
+from agentic_rl.loss import Reduced, losses, ratios
 
 
 @losses.register("importance_sampling")
 @dataclass(frozen=True)
-class ImportanceSampling:
+class ImportanceSampling(Reduced):
     """-r A, where r is the ratio of new to old probability.
 
     On the very policy that sampled, its gradient is that of -A log p.
     """
-
-    reduction: str = "tokens"
-    constant_tokens: int = 12000
-
-    def __post_init__(self) -> None:
-        check_reduction(self.reduction, self.constant_tokens)
 
     @property
     def name(self) -> str:
@@ -37,9 +30,6 @@ class ImportanceSampling:
         ratio = ratios(logprobs, old_logprobs)
         values = -ratio * advantages
         return LossValue(values, values.copy(), ratio, np.zeros(ratio.shape, dtype=np.bool_))
-
-    def token_weights(self, batch: Batch) -> list[NDArray[np.float64]]:
-        return token_weights(batch, self.reduction, self.constant_tokens)
 
     def remote(self) -> tuple[str, dict[str, float]]:
         return "importance_sampling", {}

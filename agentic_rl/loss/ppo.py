@@ -5,33 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rl.errors import ConfigError
 from agentic_rl.interfaces import LossValue
-from agentic_rl.loss import check_reduction, losses, ratios, token_weights
-from agentic_rl.types import Batch
+from agentic_rl.loss import Bounded, losses, ratios
 
 
 @losses.register("ppo")
 @dataclass(frozen=True)
-class Ppo:
-    """-min(r A, clip(r, low, high) A), where r is the ratio of new to old probability.
-
-    The thresholds are bounds of the ratio itself, not distances from 1.
-    """
-
-    clip_low_threshold: float = 0.8
-    clip_high_threshold: float = 1.2
-    reduction: str = "tokens"
-    constant_tokens: int = 12000
-
-    def __post_init__(self) -> None:
-        check_reduction(self.reduction, self.constant_tokens)
-        if not 0 <= self.clip_low_threshold <= 1 <= self.clip_high_threshold:
-            raise ConfigError(
-                f"clip_low_threshold={self.clip_low_threshold} and clip_high_threshold="
-                f"{self.clip_high_threshold} are bounds of the ratio: use low <= 1 <= high,"
-                " such as 0.8 and 1.2"
-            )
+class Ppo(Bounded):
+    """-min(r A, clip(r, low, high) A), where r is the ratio of new to old probability."""
 
     @property
     def name(self) -> str:
@@ -44,17 +25,11 @@ class Ppo:
         advantages: NDArray[np.float64],
     ) -> LossValue:
         ratio = ratios(logprobs, old_logprobs)
-        bounded = np.clip(ratio, self.clip_low_threshold, self.clip_high_threshold)
+        bounded = self.bound(ratio)
         clipped = bounded * advantages < ratio * advantages
         values = -np.minimum(ratio * advantages, bounded * advantages)
         grads = np.where(clipped, 0.0, -ratio * advantages)
         return LossValue(values, grads, ratio, clipped)
 
-    def token_weights(self, batch: Batch) -> list[NDArray[np.float64]]:
-        return token_weights(batch, self.reduction, self.constant_tokens)
-
     def remote(self) -> tuple[str, dict[str, float]]:
-        return "ppo", {
-            "clip_low_threshold": self.clip_low_threshold,
-            "clip_high_threshold": self.clip_high_threshold,
-        }
+        return "ppo", self.thresholds()
