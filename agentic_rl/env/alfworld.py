@@ -2,7 +2,7 @@
 
 import logging
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -29,7 +29,6 @@ ENGINES = ("compiled", "textworld")
 MOST_WORLDS = 16
 
 log = logging.getLogger(__name__)
-
 
 History = tuple["History", str] | None
 """The commands of an episode, linked from the last to the first: branches share them."""
@@ -91,7 +90,7 @@ class CompiledEnv:
         stand_in = await self._shared.fall_back(self._task, error)
         for earlier in _in_order(self._history):
             await stand_in.step(earlier)
-        if stand_in.last.observation != self._move.result.observation:
+        if stand_in.last != replace(self._move.result, state=None):
             raise EnvError(f"{self._task.task_id}: the engines differ before the engine gave up")
         self._stand_in = stand_in
         return await stand_in.step(action)
@@ -145,7 +144,10 @@ def open_world(game: Game) -> World:
 def _file(task: Task) -> GameFile:
     if not task.game_file or not Path(task.game_file).is_file():
         raise EnvError(f"{task.task_id} has no game file: '{task.game_file}'")
-    file = read_file(task.game_file)
+    try:
+        file = read_file(task.game_file)
+    except OSError as error:
+        raise EnvError(f"{task.game_file} cannot be read: {error.strerror}") from error
     if task.digest and task.digest != file.digest:
         raise EnvError(f"{task.game_file} is not the file that was listed: its sha256 differs")
     return file

@@ -2,7 +2,8 @@
 
 A game file is read once; its domain, grammar and goal become Python code that plays from tables,
 byte for byte as TextWorld's PddlEnv does. States are values: a branch costs a reference.
-What it cannot reproduce it refuses with `UnsupportedGame`. `source_of(game)` shows the code.
+What it cannot reproduce it refuses with `UnsupportedGame`. `load_game(path).source` (of
+`agentic_rl.env.alfworld`) shows the code that plays a game.
 """
 
 from agentic_rl.env.engine.errors import UnsafeGame, UnsupportedGame
