@@ -11,6 +11,7 @@ import pytest
 
 from agentic_rl.env.alfworld import AlfworldEnv, CompiledEnv, load_game, open_world
 from agentic_rl.env.engine import World
+from agentic_rl.env.engine import world as world_module
 from agentic_rl.env.engine.snapshot import restore, take
 from agentic_rl.env.engine.world import Move
 from agentic_rl.errors import EnvError, IntegrityError
@@ -49,6 +50,24 @@ def test_results_are_the_same_whatever_was_played_before(builtin_tasks: list[Tas
     for seed in range(5):
         fresh = [move.result for move in _walk(open_world(game), seed, 40)]
         assert [move.result for move in _walk(world, seed, 40)] == fresh
+
+
+def test_what_is_remembered_of_a_game_is_bounded(
+    builtin_tasks: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world_module, "MOST_NODES", 20)
+    world = open_world(load_game(builtin_tasks[0].game_file))
+    walks = [_walk(world, seed, 40) for seed in range(10)]
+    seen, todo = set(), [world.start.node]
+    while todo:
+        node = todo.pop()
+        seen.add(id(node))
+        todo += [m.node for m in node.after.values() if id(m.node) not in seen]
+    assert len(seen) < 100
+    free = open_world(world.game)
+    monkeypatch.undo()
+    for seed, walk in enumerate(walks):
+        assert [move.result for move in walk] == [move.result for move in _walk(free, seed, 40)]
 
 
 def test_commands_are_sorted_and_stripped_but_their_case_counts(builtin_tasks: list[Task]) -> None:

@@ -86,7 +86,7 @@ class World:
         if known is not None and known.state == state:
             return known
         if len(self._nodes) >= MOST_NODES:
-            self._nodes.clear()
+            self._forget()
         operators = self.game.commands(state)
         inventory, location = self._describe(state)
         node = self._nodes[state[-1]] = Node(
@@ -97,6 +97,12 @@ class World:
             facts=StateFacts(f"{state[-1]:016x}", inventory, location),
         )
         return node
+
+    def _forget(self) -> None:
+        """Nodes lead to nodes, so their moves go as well; episodes under way keep their own."""
+        for node in self._nodes.values():
+            node.after.clear()
+        self._nodes.clear()
 
 
 def _result(
