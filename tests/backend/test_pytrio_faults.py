@@ -284,6 +284,7 @@ def test_updates_that_change_nothing_are_noticed(service: Loopback) -> None:
     assert service.state.executed.count(STEP) == 3
 
 
+@pytest.mark.slow
 def test_a_vanished_service_lets_go_within_ten_seconds(
     service: Loopback, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -322,6 +323,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gone", [False, True])
 def test_ctrl_c_is_out_within_ten_seconds(service: Loopback, gone: bool) -> None:
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
