@@ -11,9 +11,9 @@ import pytest
 
 from agentic_rl.env.alfworld import AlfworldEnv, CompiledEnv, load_game, open_world
 from agentic_rl.env.engine import World
-from agentic_rl.env.engine import world as world_module
 from agentic_rl.env.engine.snapshot import restore, take
 from agentic_rl.env.engine.world import Move
+from agentic_rl.env.facts import Describer
 from agentic_rl.errors import EnvError, IntegrityError
 from agentic_rl.types import Task
 
@@ -52,11 +52,9 @@ def test_results_are_the_same_whatever_was_played_before(builtin_tasks: list[Tas
         assert [move.result for move in _walk(world, seed, 40)] == fresh
 
 
-def test_what_is_remembered_of_a_game_is_bounded(
-    builtin_tasks: list[Task], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(world_module, "MOST_NODES", 20)
-    world = open_world(load_game(builtin_tasks[0].game_file))
+def test_what_is_remembered_of_a_game_is_bounded(builtin_tasks: list[Task]) -> None:
+    game = load_game(builtin_tasks[0].game_file)
+    world = World(game, Describer(game), most_nodes=20)
     walks = [_walk(world, seed, 40) for seed in range(10)]
     seen, todo = set(), [world.start.node]
     while todo:
@@ -64,8 +62,7 @@ def test_what_is_remembered_of_a_game_is_bounded(
         seen.add(id(node))
         todo += [m.node for m in node.after.values() if id(m.node) not in seen]
     assert len(seen) < 100
-    free = open_world(world.game)
-    monkeypatch.undo()
+    free = open_world(game)
     for seed, walk in enumerate(walks):
         assert [move.result for move in walk] == [move.result for move in _walk(free, seed, 40)]
 

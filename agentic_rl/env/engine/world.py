@@ -42,8 +42,9 @@ class Move:
 class World:
     """Plays a game from any node; nothing of it ever changes what a node is."""
 
-    def __init__(self, game: Game, describe: Describe) -> None:
+    def __init__(self, game: Game, describe: Describe, most_nodes: int = MOST_NODES) -> None:
         self.game = game
+        self._most_nodes = most_nodes
         self._describe = describe
         self._nodes: dict[int, Node] = {}
         node = self.node(game.start)
@@ -85,7 +86,7 @@ class World:
         known = self._nodes.get(state[-1])
         if known is not None and known.state == state:
             return known
-        if len(self._nodes) >= MOST_NODES:
+        if len(self._nodes) >= self._most_nodes:
             self._forget()
         operators = self.game.commands(state)
         inventory, location = self._describe(state)
