@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from agentic_rl.types import (
     Task,
     TrajectoryGroup,
     Usage,
+    stable_hash,
 )
 from agentic_rl.watchdog import StalledError
 from tests.scripted_world import (
@@ -378,3 +380,36 @@ def test_what_is_trained_on_is_what_was_prompted_and_sampled(protocol: Any, temp
     window = not protocol.keeps_full_history
     assert counts.extra_segments == (steps - 9 if window else 0)
     assert batch.tokens == sum(int(datum.loss_mask.sum()) for datum in batch.data)
+
+
+def test_every_sample_has_a_seed_of_its_own() -> None:
+    seeds: dict[tuple[str, int, int], int] = {}
+
+    class Noting(ScriptedSampler):
+        async def sample(self, prompt: Any, n: int, params: Any) -> Any:
+            seeds[prompt.task.task_id, prompt.branch, prompt.turn] = params.seed
+            return await super().sample(prompt, n, params)
+
+    collect(PLANS, Noting(), ScriptedPool(), config())
+    assert len(set(seeds.values())) == len(seeds) > 20
+    for (task_id, branch, turn), seed in seeds.items():
+        assert seed == stable_hash(0, "train", 1, task_id, branch, turn)
+    other = replace(SAMPLING, update=2)
+    task = PLANS[0].task
+    assert other.params(task, 0, 0, 9).seed != SAMPLING.params(task, 0, 0, 9).seed
+
+
+def test_no_more_games_are_open_than_may_sample() -> None:
+    most = 0
+
+    class Counting(ScriptedPool):
+        def make(self, inner: Any, task_id: str) -> Any:
+            nonlocal most
+            env = super().make(inner, task_id)
+            most = max(most, len(self.live))
+            return env
+
+    plans = [plan(number, 1) for number in range(9)]
+    pool = Counting(delay=_delays(1, 0.001))
+    collect(plans, ScriptedSampler(), pool, config(concurrency=2))
+    assert most == 2
