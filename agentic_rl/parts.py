@@ -99,7 +99,7 @@ def _check_training(experiment: Experiment, parts: Parts) -> None:
         raise ConfigError(
             f"backend '{name}' cannot train: use `agentic-rl eval`, or another backend"
         )
-    if parts.loss.name not in can.losses:
+    if not can.losses & {parts.loss.name, "*"}:
         raise ConfigError(
             f"backend '{name}' does not know the loss '{parts.loss.name}':"
             f" choose loss={'|'.join(sorted(can.losses))}"

@@ -357,7 +357,10 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a backend can do: an option it lacks is refused before anything is spent."""
+    """What a backend can do: an option it lacks is refused before anything is spent.
+
+    `losses` holds `*` where any loss with a gradient of its own can be trained.
+    """
 
     losses: frozenset[str] = frozenset()
     train: bool = False

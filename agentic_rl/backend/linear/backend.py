@@ -26,7 +26,7 @@ from agentic_rl.types import (
 if TYPE_CHECKING:
     from agentic_rl.backend.linear.learner import Learner
 
-_LOSSES = frozenset({"ppo", "importance_sampling", "cispo"})
+_LOSSES = frozenset({"*"})
 
 
 @backends.register("linear")
