@@ -46,6 +46,8 @@ def _checked(source: str) -> ast.expr:
     source = source.strip()
     if len(source) > MOST_CHARACTERS:
         raise UnsafeGame(f"a text expression of {len(source)} characters")
+    if "\\" in source:
+        raise UnsafeGame(f"{{{source}}} has a backslash")
     try:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
