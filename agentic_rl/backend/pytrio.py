@@ -129,6 +129,7 @@ class PytrioService:
     def tokenizer(self) -> Any:
         # Without torch, transformers tells every user so; a tokenizer needs none.
         os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+        os.environ.setdefault("MODELSCOPE_CACHE", str(cache_folder() / "modelscope"))
         return self._any.get_tokenizer()
 
     def close(self) -> None:

@@ -21,6 +21,7 @@ from agentic_rl.backend.remote.service import (
     Service,
     Settings,
 )
+from agentic_rl.cache import cache_folder
 from agentic_rl.errors import BackendError, did_you_mean
 from agentic_rl.types import Adam, SamplingParams
 
@@ -114,6 +115,7 @@ class TinkerService:
     def tokenizer(self) -> Any:
         # Without torch, transformers tells every user so; a tokenizer needs none.
         os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+        os.environ.setdefault("HF_HOME", str(cache_folder() / "huggingface"))
         return self._any.get_tokenizer()
 
     def close(self) -> None:
