@@ -23,6 +23,7 @@ from agentic_rl.backend.remote.service import (
     Service,
     Settings,
 )
+from agentic_rl.cache import cache_folder
 from agentic_rl.types import Adam, SamplingParams
 
 _LOSSES = frozenset({"cross_entropy", "importance_sampling", "ppo", "cispo", "dro"})
