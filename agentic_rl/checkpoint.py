@@ -9,7 +9,7 @@ from agentic_rl.errors import ConfigError, RunFolderError
 from agentic_rl.results.checkpoints import SavedCheckpoint, read_checkpoints
 from agentic_rl.results.reader import table_rows
 from agentic_rl.results.writer import CHECKPOINTS, CONFIG
-from agentic_rl.types import Checkpoint, Usage
+from agentic_rl.training import Checkpoint, Usage
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from agentic_rl.config import RolloutConfig
 from agentic_rl.errors import BackendError
+from agentic_rl.hashing import stable_hash
 from agentic_rl.interfaces import Backend, Env, PromptProtocol
 from agentic_rl.tokens import Codec, Conversation, TokenPrefix
 from agentic_rl.types import (
@@ -20,7 +21,6 @@ from agentic_rl.types import (
     StopReason,
     Task,
     Trajectory,
-    stable_hash,
 )
 from agentic_rl.watchdog import Watchdog
 

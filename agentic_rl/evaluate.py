@@ -3,13 +3,15 @@
 import time
 from collections.abc import Sequence
 
+from agentic_rl.hashing import panel_hash
 from agentic_rl.results import trajectory_row
 from agentic_rl.results.statistics import pass_at_k, wilson
 from agentic_rl.rollout import GroupPlan, Sampling
 from agentic_rl.scoring import TRUNCATED, signal_of
 from agentic_rl.session import Session
 from agentic_rl.tabulate import Context, Row, episode_row, mean, share, step_rows
-from agentic_rl.types import Task, Trajectory, TrajectoryGroup, Usage, panel_hash
+from agentic_rl.training import Usage
+from agentic_rl.types import Task, Trajectory, TrajectoryGroup
 
 
 async def evaluate(
@@ -108,7 +110,7 @@ def _summarise(
                 **_rates(played, settings.repeats),
                 **tokens,
                 "cost": session.cost(usage),
-                "panel_hash": panel_hash(panel),
+                "panel_hash": panel_hash((task.task_id, task.digest) for task in panel),
                 "model": session.model(),
                 "repeats": settings.repeats,
                 "temperature": settings.temperature,

@@ -8,12 +8,10 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_rl.training import Adam, Capabilities, Checkpoint, UpdateMetrics, Usage
 from agentic_rl.types import (
-    Adam,
     Advantages,
     Batch,
-    Capabilities,
-    Checkpoint,
     Completion,
     Demonstration,
     EnvStep,
@@ -28,8 +26,6 @@ from agentic_rl.types import (
     Step,
     Task,
     Trajectory,
-    UpdateMetrics,
-    Usage,
     View,
 )
 

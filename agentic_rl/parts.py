@@ -22,7 +22,7 @@ from agentic_rl.loss import losses
 from agentic_rl.protocol import protocols
 from agentic_rl.reward import rewards
 from agentic_rl.tracker import trackers
-from agentic_rl.types import Adam
+from agentic_rl.training import Adam
 
 
 @dataclass(frozen=True)

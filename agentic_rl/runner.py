@@ -17,7 +17,8 @@ from agentic_rl.results import RunFolder, RunRecord, new_record, read_record
 from agentic_rl.session import Session
 from agentic_rl.summary import print_evaluations, print_summary
 from agentic_rl.train import BudgetReached, train
-from agentic_rl.types import Checkpoint, GameSet, Usage
+from agentic_rl.training import Checkpoint, Usage
+from agentic_rl.types import GameSet
 from agentic_rl.update import TRAIN
 from agentic_rl.warm_start import imitate
 

@@ -11,7 +11,8 @@ from agentic_rl.parts import Parts
 from agentic_rl.results import RunFolder
 from agentic_rl.rollout import Collector
 from agentic_rl.tabulate import cost
-from agentic_rl.types import GameSet, Message, Trajectory, Usage
+from agentic_rl.training import Usage
+from agentic_rl.types import GameSet, Message, Trajectory
 
 
 @dataclass

@@ -7,7 +7,8 @@ from typing import Any
 
 from agentic_rl.results.schemas import TASK_TYPES
 from agentic_rl.scoring import TRUNCATED
-from agentic_rl.types import Phase, RewardSignal, StopReason, Trajectory, TrajectoryGroup, Usage
+from agentic_rl.training import Usage
+from agentic_rl.types import Phase, RewardSignal, StopReason, Trajectory, TrajectoryGroup
 
 Row = dict[str, Any]
 

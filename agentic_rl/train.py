@@ -9,7 +9,7 @@ from agentic_rl.errors import AgenticRLError
 from agentic_rl.evaluate import evaluate
 from agentic_rl.session import Session
 from agentic_rl.tabulate import Row
-from agentic_rl.types import Usage
+from agentic_rl.training import Usage
 from agentic_rl.update import play_and_learn
 
 _LAST_SAVE = 6.0

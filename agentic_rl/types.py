@@ -1,6 +1,5 @@
 """The nouns, all frozen. Nested sequences name their axes: `[g][i][t]` is group, branch, step."""
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from agentic_rl.hashing import panel_hash
 
 Advantages = Sequence[Sequence[Sequence[float]]]
 """advantages[g][i][t]: one number a step, shaped like the batch it was estimated from."""
@@ -49,13 +50,7 @@ class GameSet:
 
     @property
     def panel_hash(self) -> str:
-        return panel_hash(self.tasks)
-
-
-def panel_hash(tasks: Sequence[Task]) -> str:
-    """Names what is evaluated: a hash over the sorted (task id, file digest) pairs."""
-    lines = sorted(f"{task.task_id} {task.digest}" for task in tasks)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+        return panel_hash((task.task_id, task.digest) for task in self.tasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,87 +288,3 @@ class Demonstration:
 
     prompt: Prompt
     action: str
-
-
-@dataclass(frozen=True, slots=True)
-class Adam:
-    """Adam's settings for one update; `grad_clip_norm` 0 is off."""
-
-    lr: float
-    beta1: float = 0.9
-    beta2: float = 0.95
-    eps: float = 1e-12
-    weight_decay: float = 0.0
-    grad_clip_norm: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateMetrics:
-    """What a backend says of one update; None where it cannot tell."""
-
-    loss: float | None = None
-    ratio_mean: float | None = None
-    ratio_max: float | None = None
-    clip_fraction: float | None = None
-    entropy: float | None = None
-    grad_norm: float | None = None
-    trainer_rebuilt: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens so far, as billed."""
-
-    prefill: int = 0
-    cached: int = 0
-    sampled: int = 0
-    trained: int = 0
-
-    def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.prefill + other.prefill,
-            self.cached + other.cached,
-            self.sampled + other.sampled,
-            self.trained + other.trained,
-        )
-
-    def __sub__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.prefill - other.prefill,
-            self.cached - other.cached,
-            self.sampled - other.sampled,
-            self.trained - other.trained,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """Where weights lie: `state` holds the optimizer too, `sampler` is enough to sample."""
-
-    name: str
-    state: str
-    sampler: str
-
-
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What a backend can do: an option it lacks is refused before anything is spent.
-
-    `losses` holds `*` where any loss with a gradient of its own can be trained.
-    """
-
-    losses: frozenset[str] = frozenset()
-    train: bool = False
-    tokens: bool = False
-    score: bool = False
-    imitate: bool = False
-    top_p: bool = False
-    seed: bool = True
-    remote: bool = False
-    max_sequence_tokens: int | None = None
-
-
-def stable_hash(*parts: object) -> int:
-    """31 bits of sha256 over the parts: the same on every machine, Python and day."""
-    text = "\x1f".join(str(part) for part in parts)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") & 0x7FFFFFFF

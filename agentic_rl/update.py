@@ -22,16 +22,8 @@ from agentic_rl.tabulate import (
     rollout_columns,
     step_rows,
 )
-from agentic_rl.types import (
-    Advantages,
-    Batch,
-    RewardSignal,
-    Task,
-    Trajectory,
-    TrajectoryGroup,
-    UpdateMetrics,
-    Usage,
-)
+from agentic_rl.training import UpdateMetrics, Usage
+from agentic_rl.types import Advantages, Batch, RewardSignal, Task, Trajectory, TrajectoryGroup
 
 TRAIN = "train"
 

@@ -22,17 +22,8 @@ from agentic_rl.backend.tokenizer import ChatTokenizer
 from agentic_rl.config import RolloutConfig
 from agentic_rl.protocol.tool_call import ToolCall
 from agentic_rl.rollout import Collector, GroupPlan, Sampling
-from agentic_rl.types import (
-    Capabilities,
-    Completion,
-    EnvStep,
-    Message,
-    Prompt,
-    SamplingParams,
-    Step,
-    Task,
-    Usage,
-)
+from agentic_rl.training import Capabilities, Usage
+from agentic_rl.types import Completion, EnvStep, Message, Prompt, SamplingParams, Step, Task
 
 SHIPPED = Path(agentic_rl.backend.__file__).parent / "linear_tokenizer"
 SAMPLING = Sampling("train", 1, 0, 1.0, 1.0)

@@ -9,19 +9,12 @@ from agentic_rl.backend.tokenizer import ChatTokenizer
 from agentic_rl.config import RolloutConfig
 from agentic_rl.env.toy import ToyEnv, ToyGame
 from agentic_rl.errors import BackendError, EnvError
+from agentic_rl.hashing import stable_hash
 from agentic_rl.interfaces import PromptProtocol
 from agentic_rl.protocol.tool_call import ToolCall
 from agentic_rl.rollout import Collector, GroupPlan, Sampling
-from agentic_rl.types import (
-    Capabilities,
-    Completion,
-    Prompt,
-    SamplingParams,
-    Task,
-    TrajectoryGroup,
-    Usage,
-    stable_hash,
-)
+from agentic_rl.training import Capabilities, Usage
+from agentic_rl.types import Completion, Prompt, SamplingParams, Task, TrajectoryGroup
 from tests.hostile_tokenizers import GROWING, chat
 
 SAMPLING = Sampling("train", 1, 0, 1.0, 1.0)

@@ -11,9 +11,11 @@ import pytest
 from agentic_rl import datums
 from agentic_rl.errors import BackendError, EnvError, IntegrityError
 from agentic_rl.group import prove_alike
+from agentic_rl.hashing import stable_hash
 from agentic_rl.protocol.think_action import ThinkAction
 from agentic_rl.protocol.tool_call import ToolCall
 from agentic_rl.rollout import Collector
+from agentic_rl.training import Usage
 from agentic_rl.types import (
     EnvStep,
     RewardSignal,
@@ -22,8 +24,6 @@ from agentic_rl.types import (
     StopReason,
     Task,
     TrajectoryGroup,
-    Usage,
-    stable_hash,
 )
 from agentic_rl.watchdog import StalledError
 from tests.scripted_world import (

@@ -24,7 +24,8 @@ from agentic_rl.backend.remote.service import (
     Settings,
 )
 from agentic_rl.cache import cache_folder
-from agentic_rl.types import Adam, SamplingParams
+from agentic_rl.training import Adam
+from agentic_rl.types import SamplingParams
 
 _LOSSES = frozenset({"cross_entropy", "importance_sampling", "ppo", "cispo", "dro"})
 _IGNORED = -100

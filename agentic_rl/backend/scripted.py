@@ -10,19 +10,8 @@ from typing import NoReturn
 from agentic_rl.backend import backends
 from agentic_rl.errors import BackendError, ConfigError, did_you_mean
 from agentic_rl.interfaces import Loss, Tokenizer
-from agentic_rl.types import (
-    Adam,
-    Batch,
-    Capabilities,
-    Checkpoint,
-    Completion,
-    Demonstration,
-    Prompt,
-    SamplingParams,
-    Span,
-    UpdateMetrics,
-    Usage,
-)
+from agentic_rl.training import Adam, Capabilities, Checkpoint, UpdateMetrics, Usage
+from agentic_rl.types import Batch, Completion, Demonstration, Prompt, SamplingParams, Span
 
 POLICIES = ("random", "walkthrough")
 

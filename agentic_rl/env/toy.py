@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from agentic_rl.env import envs
 from agentic_rl.errors import EnvError
-from agentic_rl.types import EnvStep, StateFacts, Task, stable_hash
+from agentic_rl.hashing import stable_hash
+from agentic_rl.types import EnvStep, StateFacts, Task
 
 _KINDS = ("find", "move")
 _MOST_BOXES = 64

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from agentic_rl.errors import GamesError, did_you_mean
 from agentic_rl.games import games_sources
-from agentic_rl.types import GameSet, Task, stable_hash
+from agentic_rl.hashing import stable_hash
+from agentic_rl.types import GameSet, Task
 
 _KINDS = ("find", "move")
 

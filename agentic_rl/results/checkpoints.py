@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentic_rl.results.lines import read_lines
-from agentic_rl.types import Checkpoint
+from agentic_rl.training import Checkpoint
 
 FILE = "checkpoints.jsonl"
 

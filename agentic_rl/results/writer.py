@@ -22,7 +22,7 @@ from agentic_rl.results.record import (
 )
 from agentic_rl.results.rows import complete_row, finite
 from agentic_rl.results.schemas import TABLES
-from agentic_rl.types import Checkpoint
+from agentic_rl.training import Checkpoint
 
 CONFIG = "resolved.yaml"
 CHECKPOINTS = "checkpoints"

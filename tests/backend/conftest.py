@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.loopback import tokenizer
 from tests.loopback.server import Loopback
 from tests.loopback.state import KEY

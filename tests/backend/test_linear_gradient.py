@@ -11,7 +11,8 @@ from agentic_rl.backend.linear.gradient import TrieBatch
 from agentic_rl.backend.linear.optimizer import Weights
 from agentic_rl.loss import losses
 from agentic_rl.loss.ppo import Ppo
-from agentic_rl.types import Adam, Datum
+from agentic_rl.training import Adam
+from agentic_rl.types import Datum
 
 BITS = 10
 

@@ -31,7 +31,8 @@ from agentic_rl.backend.linear.choice import Memory
 from agentic_rl.errors import BackendError, ConfigError, RunFolderError
 from agentic_rl.interfaces import Backend
 from agentic_rl.loss.ppo import Ppo
-from agentic_rl.types import Adam, Checkpoint, Demonstration, Span, Usage
+from agentic_rl.training import Adam, Checkpoint, Usage
+from agentic_rl.types import Demonstration, Span
 
 CONF = Path(__file__).parents[2] / "conf" / "backend" / "linear.yaml"
 

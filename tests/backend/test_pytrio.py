@@ -13,7 +13,8 @@ from agentic_rl.backend import backends
 from agentic_rl.backend.pytrio import PytrioBackend
 from agentic_rl.errors import BackendError, ConfigError
 from agentic_rl.loss import losses
-from agentic_rl.types import Batch, Checkpoint, Demonstration, Message, SamplingParams
+from agentic_rl.training import Checkpoint
+from agentic_rl.types import Batch, Demonstration, Message, SamplingParams
 from tests.loopback import driving
 from tests.loopback.driving import backend, drive, sample, scores, update
 from tests.loopback.server import Loopback

@@ -10,7 +10,7 @@ from agentic_rl.backend import backends
 from agentic_rl.backend.tinker import TinkerBackend
 from agentic_rl.errors import BackendError
 from agentic_rl.protocol import protocols
-from agentic_rl.types import Checkpoint
+from agentic_rl.training import Checkpoint
 from tests.loopback import driving
 from tests.loopback.driving import drive, sample, scores, update
 from tests.loopback.server import Loopback

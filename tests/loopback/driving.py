@@ -12,8 +12,8 @@ from agentic_rl.backend.pytrio import PytrioBackend
 from agentic_rl.backend.remote.backend import RemoteBackend
 from agentic_rl.loss import losses
 from agentic_rl.protocol import protocols
+from agentic_rl.training import Adam, UpdateMetrics
 from agentic_rl.types import (
-    Adam,
     Batch,
     Completion,
     Datum,
@@ -22,7 +22,6 @@ from agentic_rl.types import (
     SamplingParams,
     Span,
     Task,
-    UpdateMetrics,
     View,
 )
 

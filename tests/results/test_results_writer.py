@@ -21,7 +21,7 @@ from agentic_rl.results.checkpoints import read_checkpoints
 from agentic_rl.results.record import new_run_id
 from agentic_rl.results.rows import complete_row
 from agentic_rl.results.schemas import IDENTITY
-from agentic_rl.types import Checkpoint
+from agentic_rl.training import Checkpoint
 from tests.run_folders import new_run, row, step_row, update_row
 
 NO_PROCESS = 2**22 + 1

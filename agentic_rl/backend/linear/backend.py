@@ -9,19 +9,8 @@ from typing import TYPE_CHECKING
 from agentic_rl.backend import backends
 from agentic_rl.errors import ConfigError
 from agentic_rl.interfaces import Loss, Tokenizer
-from agentic_rl.types import (
-    Adam,
-    Batch,
-    Capabilities,
-    Checkpoint,
-    Completion,
-    Demonstration,
-    Prompt,
-    SamplingParams,
-    Span,
-    UpdateMetrics,
-    Usage,
-)
+from agentic_rl.training import Adam, Capabilities, Checkpoint, UpdateMetrics, Usage
+from agentic_rl.types import Batch, Completion, Demonstration, Prompt, SamplingParams, Span
 
 if TYPE_CHECKING:
     from agentic_rl.backend.linear.learner import Learner

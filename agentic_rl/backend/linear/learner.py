@@ -16,17 +16,8 @@ from agentic_rl.backend.linear.replies import Replies
 from agentic_rl.backend.linear.tokenizer import FOLDER, LineTokenizer
 from agentic_rl.errors import BackendError
 from agentic_rl.interfaces import Loss
-from agentic_rl.types import (
-    Adam,
-    Batch,
-    Completion,
-    Demonstration,
-    SamplingParams,
-    Span,
-    UpdateMetrics,
-    Usage,
-    View,
-)
+from agentic_rl.training import Adam, UpdateMetrics, Usage
+from agentic_rl.types import Batch, Completion, Demonstration, SamplingParams, Span, View
 
 
 class Options(NamedTuple):

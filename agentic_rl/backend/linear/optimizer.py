@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rl.types import Adam
+from agentic_rl.training import Adam
 
 
 @dataclass

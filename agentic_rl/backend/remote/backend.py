@@ -15,19 +15,8 @@ from agentic_rl.backend.remote.service import RemoteDatum, RemoteError, Service,
 from agentic_rl.backend.remote.session import Lesson, Limits, Session
 from agentic_rl.errors import BackendError, did_you_mean
 from agentic_rl.interfaces import Loss, Tokenizer
-from agentic_rl.types import (
-    Adam,
-    Batch,
-    Capabilities,
-    Checkpoint,
-    Completion,
-    Demonstration,
-    Prompt,
-    SamplingParams,
-    Span,
-    UpdateMetrics,
-    Usage,
-)
+from agentic_rl.training import Adam, Capabilities, Checkpoint, UpdateMetrics, Usage
+from agentic_rl.types import Batch, Completion, Demonstration, Prompt, SamplingParams, Span
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from agentic_rl.backend.remote.service import RemoteDatum
 from agentic_rl.errors import IntegrityError
 from agentic_rl.interfaces import Loss
-from agentic_rl.types import Batch, Datum, UpdateMetrics
+from agentic_rl.training import UpdateMetrics
+from agentic_rl.types import Batch, Datum
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rl.errors import BackendError
-from agentic_rl.types import Adam, SamplingParams
+from agentic_rl.training import Adam
+from agentic_rl.types import SamplingParams
 
 Settings = dict[str, float]
 

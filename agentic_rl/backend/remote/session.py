@@ -23,7 +23,8 @@ from agentic_rl.backend.remote.service import (
     Tally,
     Trainer,
 )
-from agentic_rl.types import Adam, Checkpoint, SamplingParams
+from agentic_rl.training import Adam, Checkpoint
+from agentic_rl.types import SamplingParams
 
 Trained = tuple[list[NDArray[np.float64]], dict[str, float]]
 
