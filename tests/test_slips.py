@@ -165,7 +165,7 @@ SLIPS: dict[str, list[str]] = {
     "sweep group_size=4,0": ["group_size=0 is below 1"],
     "sweep +lerning_rate=1,2": ["no key 'lerning_rate'", "'lr'"],
     "sweep lr=0.1,0.2 hydra/launcher=joblb": ["unknown option of hydra/launcher", "'joblib'"],
-    "sweep hydra/launcher=submitit_local lr=1,2": ["pip install 'agentic-rl[submitit]'"],
+    "sweep hydra/launcher=ray lr=1,2": ["pip install 'agentic-rl[ray]'"],
     "eval split=a,b": ["agentic-rl eval -m split=a,b"],
     # What only the components know; they are built before a folder is written.
     "+recipe=debug games.seed=x": ["games 'toy'", "games.seed takes a whole number, not 'x'"],

@@ -14,7 +14,7 @@ from typing import Any
 
 import lighthouse
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentic_rl.env.alfworld import AlfworldEnv
@@ -247,6 +247,7 @@ _PIECES += [
 ]
 
 
+@example("//\n\t\n")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from([*_PIECES, "{#y(o)# | p(o:q)}"]), max_size=7).map("".join))
 def test_texts_are_read_as_textworld_reads_them(text: str) -> None:

@@ -174,8 +174,8 @@ class _Reader:
         while True:
             before = self._at
             for pattern in (_END_OF_LINE, _TABS):
-                match = pattern.match(self._text, self._at)
-                if match is not None:
+                # Each as often as it matches something, before the next one is tried.
+                while (match := pattern.match(self._text, self._at)) and match.group():
                     self._at = match.end()
             if self._at == before:
                 return
