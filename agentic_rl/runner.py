@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentic_rl import checkpoint as checkpoints
+from agentic_rl import warm_start
 from agentic_rl.config import Experiment
 from agentic_rl.console import Console
 from agentic_rl.errors import ConfigError, GamesError, RunFolderError, did_you_mean
@@ -20,7 +21,6 @@ from agentic_rl.train import BudgetReached, train
 from agentic_rl.training import Checkpoint, Usage
 from agentic_rl.types import GameSet
 from agentic_rl.update import TRAIN
-from agentic_rl.warm_start import imitate
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -103,6 +103,8 @@ def _run_new(
     parts = Parts.build(experiment)
     _check_weights(start, parts)
     games = _load_games(experiment, parts)
+    if experiment.command == "train" and start.weights is None:
+        warm_start.chosen(experiment, parts, games[TRAIN].tasks)
     record = new_record(
         experiment.command,
         recipe=experiment.recipe,
@@ -146,6 +148,7 @@ def _drive(session: Session, start: _Start) -> None:
     session.parts.tracker.start(folder.run_id, folder.path, session.experiment.to_container())
     status: Any = "failed"
     error: str | None = None
+    can_go_on = True
     try:
         _await(lambda: _command(session, start))
         status = "finished"
@@ -155,12 +158,15 @@ def _drive(session: Session, start: _Start) -> None:
         status, error = "stopped", str(reached)
     except BaseException as failure:
         error = f"{type(failure).__name__}: {failure}"
+        # What the configuration asks for cannot be had: to go on would fail the same way.
+        can_go_on = not isinstance(failure, ConfigError)
         raise
     finally:
         folder.finish(status, error)
         session.parts.tracker.finish(status)
         if status != "finished":
-            console.line(f"{status}. Go on with: agentic-rl resume {session.place}")
+            hint = f" Go on with: agentic-rl resume {session.place}" if can_go_on else ""
+            console.line(f"{status}.{hint}")
     if status == "stopped":
         if isinstance(error, str) and error.startswith("budget"):
             console.line(error)
@@ -184,7 +190,7 @@ async def _command(session: Session, start: _Start) -> None:
             print_evaluations(session, rows)
         else:
             if start.weights is None:
-                await imitate(session)
+                await warm_start.imitate(session)
             await train(session, start.update)
     finally:
         await session.parts.env.close()

@@ -24,7 +24,7 @@ def print_summary(session: Session) -> None:
 def print_evaluations(session: Session, rows: Sequence[Row]) -> None:
     from rich.table import Table
 
-    table = Table(title=f"{session.model()}, {session.place}")
+    table = Table(title=f"{_what(session)}, {session.place}")
     for name in ("split", "task type", "won", "success", "95 %", "steps", "invalid"):
         table.add_column(name, justify="left" if name in ("split", "task type") else "right")
     for row in rows:
@@ -45,11 +45,12 @@ def _print_training(session: Session, evaluations: Sequence[Row], updates: Seque
     if totals:
         session.console.table(_success_table(session, totals))
     parts = ("seconds_rollout", "seconds_update", "seconds_other")
-    seconds = math.fsum(row[part] for row in updates for part in parts)
+    trained = math.fsum(row[part] for row in updates for part in parts)
+    evaluated = math.fsum(row["seconds"] for row in totals)
     tokens = sum(row["tokens_sampled"] for row in updates)
     session.console.line(
-        f"{len(updates)} updates in {seconds:.0f} s, {tokens:,} tokens sampled;"
-        f" tables and checkpoints in {session.place}"
+        f"{len(updates)} update{'s' if len(updates) != 1 else ''} in {trained:.0f} s,"
+        f" evaluations in {evaluated:.0f} s, {tokens:,} tokens sampled in training; all in {session.place}"
     )
 
 
@@ -59,18 +60,25 @@ def _success_table(session: Session, totals: Sequence[Row]) -> "Table":
 
     table = Table(title=f"{session.experiment.recipe or 'train'}, {session.place}")
     first, last = totals[0]["update"], totals[-1]["update"]
-    for name in ("split", f"update {first}", f"update {last}", "95 %", "games"):
+    moments = [f"update {update}" for update in dict.fromkeys((first, last))]
+    for name in ("split", *moments, "95 %", "games"):
         table.add_column(name, justify="left" if name == "split" else "right")
     for split in dict.fromkeys(row["split"] for row in totals):
         mine = [row for row in totals if row["split"] == split]
         table.add_row(
             split,
-            _percent(mine[0]["success"]),
-            _percent(mine[-1]["success"]),
+            *(_percent(row["success"]) for row in (mine[0], mine[-1])[-len(moments) :]),
             _interval(mine[-1]),
             str(mine[-1]["n"]),
         )
     return table
+
+
+def _what(session: Session) -> str:
+    """What an evaluation scored."""
+    experiment = session.experiment
+    weights = experiment.checkpoint or "base weights, nothing imitated or trained"
+    return f"{experiment.recipe or session.model()}: {weights}"
 
 
 def _interval(row: Row) -> str:

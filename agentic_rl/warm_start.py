@@ -1,8 +1,11 @@
 """Imitates a few walkthroughs before the first update, where the backend's recipe asks for it."""
 
+from collections.abc import Sequence
+
+from agentic_rl.config import Experiment
 from agentic_rl.errors import ConfigError, EnvError
 from agentic_rl.interfaces import Env
-from agentic_rl.parts import adam
+from agentic_rl.parts import Parts, adam
 from agentic_rl.session import Session
 from agentic_rl.types import Completion, Demonstration, Prompt, Step, Task
 from agentic_rl.update import TRAIN, order
@@ -11,14 +14,11 @@ from agentic_rl.update import TRAIN, order
 async def imitate(session: Session) -> None:
     """Plays the walkthroughs of the first `backend.warm_start` training games, then learns them.
 
-    Raises ConfigError where the backend cannot imitate or a game has no walkthrough.
+    Raises EnvError where a walkthrough does not win.
     """
-    count = int(session.experiment.backend.get("warm_start") or 0)
-    if not count:
+    tasks = chosen(session.experiment, session.parts, session.games[TRAIN].tasks)
+    if not tasks:
         return
-    if not session.parts.backend.capabilities.imitate:
-        raise ConfigError("this backend cannot imitate: set backend.warm_start=0")
-    tasks = _spread(order(session.games[TRAIN].tasks, session.experiment.seed), count)
     demonstrations: list[Demonstration] = []
     for task in tasks:
         demonstrations += await _demonstrate(session, task)
@@ -27,6 +27,20 @@ async def imitate(session: Session) -> None:
     session.console.line(
         f"imitated {len(tasks)} walkthroughs, {len(demonstrations)} turns, before the first update"
     )
+
+
+def chosen(experiment: Experiment, parts: Parts, tasks: Sequence[Task]) -> list[Task]:
+    """The training games to imitate; ConfigError where the backend or a game cannot."""
+    count = int(experiment.backend.get("warm_start") or 0)
+    if not count:
+        return []
+    if not parts.backend.capabilities.imitate:
+        raise ConfigError("this backend cannot imitate: set backend.warm_start=0")
+    found = _spread(order(tasks, experiment.seed), count)
+    for task in found:
+        if not task.walkthrough:
+            raise ConfigError(f"{task.task_id} has no walkthrough: set backend.warm_start=0")
+    return found
 
 
 def _spread(tasks: list[Task], count: int) -> list[Task]:
@@ -45,8 +59,6 @@ def _spread(tasks: list[Task], count: int) -> list[Task]:
 
 
 async def _demonstrate(session: Session, task: Task) -> list[Demonstration]:
-    if not task.walkthrough:
-        raise ConfigError(f"{task.task_id} has no walkthrough: set backend.warm_start=0")
     env = await session.parts.env.open(task)
     try:
         await env.reset()

@@ -123,4 +123,6 @@ def _no_split(root: Path, split: str, error: OSError) -> str:
     held = [name for name in SPLITS if (root / name).is_dir()]
     if split in held:
         return f"{root / split} cannot be read: {error.strerror or error}"
-    return f"no split '{split}' in {root}, which holds {', '.join(held)}; {_REMEDY}"
+    others = ",".join(name for name in held if not name.endswith("train"))
+    choose = f"take evaluation.splits=[{others}], " if others and split != "train" else ""
+    return f"no split '{split}' in {root}, which holds {', '.join(held)}; {choose}{_REMEDY}"
