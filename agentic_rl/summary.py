@@ -48,9 +48,10 @@ def _print_training(session: Session, evaluations: Sequence[Row], updates: Seque
     trained = math.fsum(row[part] for row in updates for part in parts)
     evaluated = math.fsum(row["seconds"] for row in totals)
     tokens = sum(row["tokens_sampled"] for row in updates)
+    count = f"{len(updates)} update{'s' if len(updates) != 1 else ''}"
     session.console.line(
-        f"{len(updates)} update{'s' if len(updates) != 1 else ''} in {trained:.0f} s,"
-        f" evaluations in {evaluated:.0f} s, {tokens:,} tokens sampled in training; all in {session.place}"
+        f"{count} in {trained:.0f} s, evaluations in {evaluated:.0f} s,"
+        f" {tokens:,} tokens sampled in training; all in {session.place}"
     )
 
 
