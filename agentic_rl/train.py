@@ -10,7 +10,7 @@ from agentic_rl.evaluate import evaluate
 from agentic_rl.session import Session
 from agentic_rl.tabulate import Row
 from agentic_rl.training import Usage
-from agentic_rl.update import play_and_learn
+from agentic_rl.update import play_and_learn, tell
 
 _LAST_SAVE = 6.0
 """Seconds that a stopped run may take to save; with closing, it is out within ten."""
@@ -76,6 +76,7 @@ class _Course:
         row = await play_and_learn(self.session, self.done + 1)
         self.done += 1
         self.rows.append(row)
+        tell(self.session, row)
         if line := collapse.warning(self.rows):
             self.session.console.warn(f"update {self.done}: {line}")
 

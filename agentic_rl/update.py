@@ -65,9 +65,13 @@ async def play_and_learn(session: Session, update: int) -> Row:
     row["seconds_other"] = time.monotonic() - learned
     session.folder.append("updates", [row])
     session.learning = False
-    session.parts.tracker.log(numbers(row), update)
-    session.console.line(_line(session, row))
     return row
+
+
+def tell(session: Session, row: Row) -> None:
+    """The update to the tracker and to the person who watches; both may fail, the update stays."""
+    session.parts.tracker.log(numbers(row), row["update"])
+    session.console.line(_line(session, row))
 
 
 async def _collect(session: Session, update: int) -> _Collected:
@@ -196,15 +200,17 @@ def _line(session: Session, row: Row) -> str:
         return "-" if value is None else f"{100 * value:.1f} %"
 
     def number(value: float | None) -> str:
-        return "-" if value is None else f"{value:.3f}"
+        # The sum takes the sign off a zero.
+        return "-" if value is None else f"{round(value, 3) + 0.0:.3f}"
 
+    silent = row["zero_signal_groups"]
     seconds = row["seconds_rollout"] + row["seconds_update"] + row["seconds_other"]
     cost = "" if row["cost"] is None else f", cost {row['cost']:.2f}"
     return (
         f"update {row['update']}/{session.experiment.updates}:"
         f" success {percent(row['success'])}, return {number(row['reward_mean'])},"
         f" loss {number(row['loss'])}, entropy {number(row['entropy'])},"
-        f" {row['zero_signal_groups']} groups without signal, {seconds:.1f} s{cost}"
+        f" {f'{silent} without signal, ' if silent else ''}{seconds:.1f} s{cost}"
     )
 
 

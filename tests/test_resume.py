@@ -81,6 +81,24 @@ def test_a_signal_stops_a_run_that_can_go_on(
 
 
 @pytest.mark.slow
+def test_a_run_that_nobody_reads_any_more_can_go_on(
+    whole: tuple[Path, float], tmp_path: Path
+) -> None:
+    process = begin(*RUN, "save.every=0", "hydra.run.dir=run", cwd=tmp_path)
+    assert process.stderr is not None
+    while "update 1/6" not in process.stderr.readline():
+        assert process.poll() is None
+    process.stderr.close()
+    assert process.wait(timeout=20) != 0
+    run = tmp_path / "run"
+    done = len(table_rows(run, "updates"))
+    assert 0 < done < 6
+    assert read_checkpoints(run)[-1].update == done, "the weights are those after the last row"
+    assert call("resume", "run", cwd=tmp_path).returncode == 0
+    assert tables(run) == tables(whole[0])
+
+
+@pytest.mark.slow
 def test_a_budget_stops_a_run_that_can_go_on(whole: tuple[Path, float], tmp_path: Path) -> None:
     spent = sum(
         row["tokens_prefill"] + row["tokens_sampled"] + row["tokens_trained"]
