@@ -118,13 +118,23 @@ def _run_folder(path: Path) -> Path:
 
 
 def _config(folder: Path) -> "DictConfig":
+    import yaml  # type: ignore[import-untyped]
     from omegaconf import DictConfig, OmegaConf
 
     file = folder / CONFIG
     if not file.is_file():
+        if (folder / "run.json").is_file():
+            raise RunFolderError(
+                f"{folder} holds no {CONFIG}: its run ended before it began;"
+                " start it again with overwrite=true"
+            )
         raise RunFolderError(f"{folder} holds no {CONFIG}: is it a run folder?")
-    config = OmegaConf.load(file)
-    assert isinstance(config, DictConfig)
+    try:
+        config = OmegaConf.load(file)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise RunFolderError(f"{file} cannot be read: {error}") from error
+    if not isinstance(config, DictConfig):
+        raise RunFolderError(f"{file} is no configuration: it holds a list")
     return config
 
 

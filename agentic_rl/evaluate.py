@@ -22,7 +22,7 @@ async def evaluate(
     The rows are in the tables when it returns, in an order that does not depend on timing.
     """
     rows: list[Row] = []
-    for split in splits:
+    for split in dict.fromkeys(splits):
         earlier = [row for row in done if row["split"] == split]
         rows += await _evaluate_split(session, update, split, earlier)
     session.folder.append("evaluations", rows)

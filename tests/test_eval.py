@@ -1,6 +1,7 @@
 """`eval` starts from its checkpoint's own run, under the keys that were typed."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +76,37 @@ def test_all_splits(place: Path) -> None:
         "valid_seen": 3,
         "valid_unseen": 4,
     }
+
+
+def test_a_split_named_twice_is_played_once(place: Path) -> None:
+    rows = evaluate(place, "checkpoint=run", "split=[valid_seen,valid_seen]")
+    assert len(rows["episodes"]) == 3
+    assert [row["n"] for row in rows["evaluations"] if row["task_type"] == "all"] == [3]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(b"seed: [", "expected"), (b"- a", "holds a list"), (b"\xff\xfe\x00", "cannot be read")],
+)
+def test_a_damaged_configuration_is_one_line(
+    content: bytes, says: str, place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(place / "run", place / "damaged", dirs_exist_ok=True)
+    (place / "damaged" / "resolved.yaml").write_bytes(content)
+    for argv in (["resume", "damaged"], ["eval", "checkpoint=damaged", "hydra.run.dir=none"]):
+        assert dispatch(argv) == 1
+        (line,) = capfd.readouterr().err.splitlines()
+        assert "resolved.yaml" in line
+        assert says in line, line
+
+
+def test_a_run_that_never_began_says_how_to_start_it(
+    place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(place / "run", place / "never")
+    (place / "never" / "resolved.yaml").unlink()
+    assert dispatch(["resume", "never"]) == 1
+    assert "overwrite=true" in capfd.readouterr().err
 
 
 def test_base_weights_of_a_recipe(place: Path) -> None:
