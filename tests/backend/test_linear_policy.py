@@ -257,8 +257,26 @@ def test_broken_or_foreign_checkpoints_are_named(tmp_path: Path) -> None:
     refused("cannot be read as weights")
     file.write_bytes(whole[: len(whole) // 2])
     refused("cannot be read as weights")
+    with file.open("wb") as npy:
+        np.save(npy, arrays["theta"])
+    refused("it is no .npz file")
     shutil.rmtree(tmp_path)
     refused(r"holds no theta\.npz")
+
+
+def test_a_wrong_byte_is_named_or_does_no_harm(tmp_path: Path) -> None:
+    saved = asyncio.run(backend(feature_bits=10).save(tmp_path, "x"))
+    file = tmp_path / "theta.npz"
+    whole = file.read_bytes()
+    refused = 0
+    places = range(0, len(whole), 3)
+    for place in places:
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :])
+        try:
+            asyncio.run(backend(feature_bits=10).load(saved, optimizer=True))
+        except RunFolderError:
+            refused += 1
+    assert refused > len(places) // 2
 
 
 @pytest.mark.parametrize(

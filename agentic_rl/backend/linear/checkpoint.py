@@ -1,7 +1,9 @@
 """Weights on disk: one .npz of plain arrays, written whole or not at all."""
 
 import os
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,18 @@ from agentic_rl.errors import RunFolderError
 
 FILE = "theta.npz"
 _VECTORS = ("theta", "mean", "square")
+_DAMAGED = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    RuntimeError,  # a flag of the archive says that it is encrypted, or packed in another way
+    MemoryError,
+    tokenize.TokenError,  # of an array's header
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What reading a file with wrong bytes raises."""
 
 
 def write(folder: Path, weights: Weights) -> None:
@@ -36,15 +50,22 @@ def read(folder: Path, size: int, *, optimizer: bool) -> Weights:
     if not path.is_file():
         raise RunFolderError(f"{folder} holds no {FILE}: it is no checkpoint of backend 'linear'")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: np.array(file[name]) for name in (*_VECTORS, "step", "features")}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        arrays = _arrays(path)
+    except _DAMAGED as error:
         raise RunFolderError(f"{path} cannot be read as weights: {error}") from error
     _check(path, arrays, size)
     weights = Weights(arrays["theta"], arrays["mean"], arrays["square"], int(arrays["step"]))
     if not optimizer:
         weights.forget_moments()
     return weights
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    with path.open("rb") as raw:
+        if raw.read(2) != b"PK":
+            raise ValueError("it is no .npz file")
+    with np.load(path, allow_pickle=False) as file:
+        return {name: np.array(file[name]) for name in (*_VECTORS, "step", "features")}
 
 
 def _check(path: Path, arrays: dict[str, np.ndarray], size: int) -> None:
