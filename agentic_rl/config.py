@@ -1,5 +1,6 @@
 """The typed configuration: the schema Hydra composes against, and the only way into the code."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,9 @@ from agentic_rl.wording import near_key, plain
 
 FAMILIES = ("games", "env", "protocol", "reward", "advantage", "loss", "backend", "tracker")
 """One word each: config group, package, registry kind and table column."""
+
+_SEEDS = 2**63
+"""Tables hold whole numbers of 64 bits."""
 
 Node = dict[str, Any]
 
@@ -151,6 +155,17 @@ class Experiment:
             ("evaluation.temperature", self.evaluation.temperature, 0),
             ("optim.grad_clip_norm", self.optim.grad_clip_norm, 0),
         )
+        _finite(
+            ("lr", self.lr),
+            ("rollout.timeout", self.rollout.timeout),
+            ("sampling.temperature", self.sampling.temperature),
+            ("evaluation.temperature", self.evaluation.temperature),
+        )
+        if not self.rollout.timeout > 0:
+            raise ConfigError(f"rollout.timeout={self.rollout.timeout} is not above 0")
+        for key, seed in (("seed", self.seed), ("evaluation.seed", self.evaluation.seed)):
+            if not -_SEEDS <= seed < _SEEDS:
+                raise ConfigError(f"{key}={seed} does not fit into 64 bits")
         _one_of("rollout.on_error", self.rollout.on_error, ("retry", "drop", "fail"))
         _one_of("rollout.truncation", self.rollout.truncation, ("keep", "zero", "mask"))
         _one_of("save.trajectories", self.save.trajectories, ("all", "evaluation", "none"))
@@ -204,6 +219,12 @@ def _at_least(*bounds: tuple[str, float, float]) -> None:
     for key, value, least in bounds:
         if not value >= least:
             raise ConfigError(f"{key}={value} is below {least}")
+
+
+def _finite(*values: tuple[str, float]) -> None:
+    for key, value in values:
+        if not math.isfinite(value):
+            raise ConfigError(f"{key}={value} is no finite number")
 
 
 def _one_of(key: str, value: str, choices: tuple[str, ...]) -> None:
