@@ -5,10 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_rl.results.schemas import TASK_TYPES
 from agentic_rl.scoring import TRUNCATED
 from agentic_rl.training import Usage
-from agentic_rl.types import Phase, RewardSignal, StopReason, Trajectory, TrajectoryGroup
+from agentic_rl.types import (
+    TASK_TYPES,
+    Phase,
+    RewardSignal,
+    StopReason,
+    Trajectory,
+    TrajectoryGroup,
+)
 
 Row = dict[str, Any]
 

@@ -14,6 +14,16 @@ from agentic_rl.hashing import panel_hash
 Advantages = Sequence[Sequence[Sequence[float]]]
 """advantages[g][i][t]: one number a step, shaped like the batch it was estimated from."""
 
+TASK_TYPES = (
+    "pick_and_place_simple",
+    "look_at_obj_in_light",
+    "pick_clean_then_place_in_recep",
+    "pick_heat_then_place_in_recep",
+    "pick_cool_then_place_in_recep",
+    "pick_two_obj_and_place",
+)
+"""The six types that ALFWorld's text games are published with."""
+
 Role = Literal["system", "user", "assistant", "tool"]
 Phase = Literal["train", "evaluation"]
 

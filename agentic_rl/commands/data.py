@@ -162,7 +162,7 @@ def _table(loaded: Mapping[str, "GameSet"]) -> "Table":
 
 def _known_order(types: Mapping[str, Mapping[str, int]]) -> list[str]:
     """ALFWorld's order, then any others."""
-    from agentic_rl.games.index import TASK_TYPES
+    from agentic_rl.types import TASK_TYPES
 
     found = {task_type for counts in types.values() for task_type in counts}
     return [name for name in TASK_TYPES if name in found] + sorted(found - {*TASK_TYPES})

@@ -9,9 +9,9 @@ from agentic_rl.cache import cache_folder
 from agentic_rl.errors import ConfigError, GamesError, did_you_mean
 from agentic_rl.games import games_sources
 from agentic_rl.games.discovery import check_split, game_set
-from agentic_rl.games.index import TASK_TYPES, Verdict, discover
+from agentic_rl.games.index import Verdict, discover
 from agentic_rl.hashing import stable_hash
-from agentic_rl.types import GameSet
+from agentic_rl.types import TASK_TYPES, GameSet
 
 SPLITS = ("train", "valid_seen", "valid_unseen", "valid_train")
 PUBLISHED = {"train": 3553, "valid_seen": 140, "valid_unseen": 134}

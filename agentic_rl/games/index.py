@@ -11,18 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from agentic_rl.cache import cache_folder, write_atomic
+from agentic_rl.types import TASK_TYPES
 
 GAME_FILE = "game.tw-pddl"
 TRAJ_FILE = "traj_data.json"
-TASK_TYPES = (
-    "pick_and_place_simple",
-    "look_at_obj_in_light",
-    "pick_clean_then_place_in_recep",
-    "pick_heat_then_place_in_recep",
-    "pick_cool_then_place_in_recep",
-    "pick_two_obj_and_place",
-)
-"""The six types that ALFWorld's text games are published with."""
 
 MOVABLE_OR_SLICED = "movable or sliced"
 NO_TRAJ_DATA = f"no {TRAJ_FILE}"

@@ -6,21 +6,13 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
+from agentic_rl.types import TASK_TYPES
+
 VERSION = 1
 """Of the tables; a reader takes older files and fills what they lack with nulls."""
 
 Kind = Literal["text", "int", "float", "bool"]
 Value = str | int | float | bool | None
-
-TASK_TYPES = (
-    "pick_and_place_simple",
-    "look_at_obj_in_light",
-    "pick_clean_then_place_in_recep",
-    "pick_heat_then_place_in_recep",
-    "pick_cool_then_place_in_recep",
-    "pick_two_obj_and_place",
-)
-"""ALFWorld's six, each with a column `success_<task type>` in `updates`."""
 
 ALL_TYPES = "all"
 """The task type of an evaluation's row over every game of the split."""

@@ -14,7 +14,8 @@ from agentic_rl.cli import dispatch
 from agentic_rl.commands import data
 from agentic_rl.errors import GamesError
 from agentic_rl.games.alfworld import PUBLISHED, ALFWorldGames
-from agentic_rl.games.index import GAME_FILE, TASK_TYPES, TRAJ_FILE
+from agentic_rl.games.index import GAME_FILE, TRAJ_FILE
+from agentic_rl.types import TASK_TYPES
 
 GAME = {"pddl_domain": "", "grammar": "", "pddl_problem": "", "solvable": True}
 

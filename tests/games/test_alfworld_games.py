@@ -15,7 +15,8 @@ import pytest
 from agentic_rl.errors import ConfigError, GamesError
 from agentic_rl.games import games_sources
 from agentic_rl.games.alfworld import PUBLISHED, ALFWorldGames
-from agentic_rl.games.index import GAME_FILE, TASK_TYPES, TRAJ_FILE
+from agentic_rl.games.index import GAME_FILE, TRAJ_FILE
+from agentic_rl.types import TASK_TYPES
 
 PLAYABLE = {"pddl_domain": "d", "grammar": "g", "pddl_problem": "p", "solvable": True}
 Add = Callable[..., Path]

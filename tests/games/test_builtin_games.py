@@ -13,8 +13,8 @@ import pytest
 from agentic_rl.errors import ConfigError, GamesError
 from agentic_rl.games import games_sources
 from agentic_rl.games.builtin import BuiltinGames
-from agentic_rl.games.index import GAME_FILE, TASK_TYPES, TRAJ_FILE
-from agentic_rl.types import GameSet
+from agentic_rl.games.index import GAME_FILE, TRAJ_FILE
+from agentic_rl.types import TASK_TYPES, GameSet
 
 LOAD = (
     "import sys; from agentic_rl.games.builtin import BuiltinGames;"

@@ -15,7 +15,8 @@ from agentic_rl.games.builtin.difficulty import DIFFICULTIES
 from agentic_rl.games.builtin.generator import SPLITS, Game, Generator
 from agentic_rl.games.builtin.shipped import Shipped
 from agentic_rl.games.builtin.tables import KEPT_AWAY, STATIONS, UNSEEN_ROOMS
-from agentic_rl.games.index import GAME_FILE, TASK_TYPES, TRAJ_FILE
+from agentic_rl.games.index import GAME_FILE, TRAJ_FILE
+from agentic_rl.types import TASK_TYPES
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "builtin_games.json").read_text())
 

@@ -27,7 +27,7 @@ from agentic_rl.games.builtin.tables import (
     UNSEEN_ROOMS,
 )
 from agentic_rl.games.builtin.walkthrough import shortest
-from agentic_rl.games.index import TASK_TYPES
+from agentic_rl.types import TASK_TYPES
 
 SPLITS = ("train", "valid_seen", "valid_unseen")
 Menu = dict[str, dict[int, dict[str, list[str]]]]
