@@ -69,6 +69,7 @@ class RunFolder:
         record = replace(
             owned(record), status="running", ended=None, error=None, resumed=record.resumed + 1
         )
+        _remove_parts(path)
         write_record(path, record)
         return cls(path, record)
 
@@ -184,6 +185,7 @@ def _remove_run(path: Path, overwrite: bool) -> None:
         )
     if record.alive:
         raise RunFolderError(f"{path} is being written by process {record.pid}: stop it first")
+    _remove_parts(path)
     for name in sorted(_WRITTEN):
         entry = path / name
         if entry.is_dir() and not entry.is_symlink():
@@ -192,6 +194,13 @@ def _remove_run(path: Path, overwrite: bool) -> None:
             entry.unlink(missing_ok=True)
     # Last, so that a folder only half emptied still reads as a run's.
     (path / FILE).unlink()
+
+
+def _remove_parts(path: Path) -> None:
+    """Files that a writer, killed, had only half written."""
+    for name in (*_WRITTEN, FILE):
+        for part in path.glob(f".{name}.*.tmp"):
+            part.unlink(missing_ok=True)
 
 
 def _foreign(path: Path, overwrite: bool) -> str | None:

@@ -89,6 +89,21 @@ def test_overwrite_removes_what_a_run_writes_and_nothing_else(tmp_path: Path) ->
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["notes.md", "run.json"]
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_a_killed_writer_half_wrote_goes(tmp_path: Path, overwrite: bool) -> None:
+    run = new_run(tmp_path)
+    for name in ("steps.parquet", "trajectories.jsonl", "resolved.yaml", "run.json.20260101"):
+        (tmp_path / f".{name}.77.tmp").write_text("half")
+    (tmp_path / ".notes.tmp").write_text("mine")
+    run.finish("stopped")
+    if overwrite:
+        RunFolder.create(tmp_path, new_record("train"), overwrite=True)
+    else:
+        RunFolder.reopen(tmp_path)
+    hidden = [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")]
+    assert hidden == [".notes.tmp"]
+
+
 def test_a_run_being_written_is_neither_overwritten_nor_reopened(tmp_path: Path) -> None:
     new_run(tmp_path)
     with pytest.raises(RunFolderError, match="is being written by process"):
