@@ -48,13 +48,22 @@ def spent(saved: SavedCheckpoint) -> Usage:
     return Usage(**{kind: int(saved.metrics.get(f"spent_{kind}") or 0) for kind in kinds})
 
 
-def lost(folder: Path, update: int) -> Usage:
-    """What a run has used since the checkpoint of `update`: paid, though its rows are cut away."""
+def used(folder: Path) -> Usage:
+    """What the run has paid for so far, as far as its rows tell."""
+    saved = last(folder)
+    return _since(folder, None) if saved is None else spent(saved) + _since(folder, saved)
+
+
+def _since(folder: Path, saved: SavedCheckpoint | None) -> Usage:
+    """Paid after the checkpoint, be it that its rows are cut away when the run goes on."""
+    update = -1 if saved is None else saved.update
+    counted = saved is not None and saved.metrics.get("spent_evaluation")
+    first = update + 1 if counted else update
     rows = [row for row in table_rows(folder, "updates") if row["update"] > update]
     rows += [
         row
-        for row in table_rows(folder, "evaluations")
-        if row["update"] > update and row["task_type"] == "all"
+        for row in table_rows(folder, "episodes")
+        if row["phase"] == "evaluation" and row["update"] >= first
     ]
     kinds = ("prefill", "cached", "sampled", "trained")
     return Usage(**{kind: sum(row.get(f"tokens_{kind}") or 0 for row in rows) for kind in kinds})

@@ -1,5 +1,6 @@
 """`agentic-rl [command] [words] [key=value ...]`: the first word finds the command."""
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ _VALUED = frozenset(
 
 def main() -> None:
     """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a locale may lack a table's lines
+            stream.reconfigure(errors="replace")
     sys.exit(dispatch(sys.argv[1:]))
 
 

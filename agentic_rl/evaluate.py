@@ -20,7 +20,9 @@ async def evaluate(
     """Plays what `done` (episode rows of this very evaluation) lacks; gives the evaluation's rows.
 
     The rows are in the tables when it returns, in an order that does not depend on timing.
+    BudgetReached ends it between two episodes; what was played stays.
     """
+    session.check_budget()
     rows: list[Row] = []
     for split in dict.fromkeys(splits):
         earlier = [row for row in done if row["split"] == split]
@@ -63,6 +65,7 @@ class _Writer:
     def add(self, group: TrajectoryGroup) -> None:
         for trajectory in group.trajectories:
             self._add(trajectory)
+        self._session.check_budget()
 
     def _add(self, trajectory: Trajectory) -> None:
         session, context = self._session, self._context

@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from agentic_rl import commands, compose
 from agentic_rl.config import Experiment
-from agentic_rl.errors import AgenticRLError, ConfigError, UsageError, did_you_mean
+from agentic_rl.errors import AgenticRLError, ConfigError, RunFolderError, UsageError, did_you_mean
 from agentic_rl.searchpath import short
 
 _INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
@@ -185,11 +185,17 @@ def _launch(hydra: Hydra, line: _Line) -> int:
     task = Task(line.command, line.words)
     if multirun:
         _check_jobs(hydra, line, cfg)
-        results = hydra.multirun(line.primary, task, [*line.overrides, "hydra.mode=MULTIRUN"])
-        return _say_failures(results)
-    Experiment.from_cfg(compose.without_hydra(cfg))
-    result = hydra.run(line.primary, task, [*line.overrides, "hydra.mode=RUN"])
-    return _say_failure(result)
+    else:
+        Experiment.from_cfg(compose.without_hydra(cfg))
+    overrides = [*line.overrides, f"hydra.mode={'MULTIRUN' if multirun else 'RUN'}"]
+    try:
+        if multirun:
+            return _say_failures(hydra.multirun(line.primary, task, overrides))
+        return _say_failure(hydra.run(line.primary, task, overrides))
+    except OSError as error:  # of Hydra, which makes the folder: a job's own come back as failures
+        raise RunFolderError(
+            f"{error.filename} cannot be a run folder: {error.strerror}"
+        ) from error
 
 
 def _check_folder(cfg: DictConfig, key: str) -> None:

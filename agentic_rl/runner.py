@@ -1,9 +1,11 @@
 """Opens a run folder, builds the parts, calls train or evaluate, and closes everything again."""
 
 import asyncio
+import errno
 import signal
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +17,21 @@ from agentic_rl.errors import ConfigError, GamesError, RunFolderError, did_you_m
 from agentic_rl.evaluate import evaluate
 from agentic_rl.parts import Parts, check_limit
 from agentic_rl.results import RunFolder, RunRecord, new_record, read_record
-from agentic_rl.session import Session
+from agentic_rl.results.writer import CONFIG
+from agentic_rl.session import BudgetReached, Session
 from agentic_rl.summary import print_evaluations, print_summary
-from agentic_rl.train import BudgetReached, train
+from agentic_rl.train import train
 from agentic_rl.training import Checkpoint, Usage
 from agentic_rl.types import GameSet
 from agentic_rl.update import TRAIN
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
+
+
+_ALWAYS = (signal.SIGINT, signal.SIGTERM)
+_STOPPING = (*_ALWAYS, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO}
 
 
 @dataclass(frozen=True)
@@ -63,18 +71,18 @@ def resume_command(folder: Path, *, updates: int | None = None, bars: bool = Tru
     _check_resume(read_record(folder), experiment, last.update if last else 0, updates)
     if updates is not None:
         experiment.updates = updates
-    start = _start(experiment)
+    start = replace(_start(experiment), spent=checkpoints.used(folder))
     if last and experiment.command == "train":
-        used = checkpoints.spent(last) + checkpoints.lost(folder, last.update)
-        start = _Start(last.update, last.checkpoint, True, used)
+        start = _Start(last.update, last.checkpoint, True, start.spent)
     parts = Parts.build(experiment)
     games = _load_games(experiment, parts)
-    run = RunFolder.reopen(folder)
-    if experiment.command == "train":
-        run.cut_after(start.update if last else -1)
-    run.write_config(experiment.to_container())
-    session = Session(experiment, parts, run, Console(bars=bars), games, start.spent)
-    _drive(session, start)
+    with _writing(folder):
+        run = RunFolder.reopen(folder)
+        if experiment.command == "train":
+            run.cut_after(start.update)
+        run.write_config(experiment.to_container())
+        session = Session(experiment, parts, run, Console(bars=bars), games, start.spent)
+        _drive(session, start)
 
 
 def _start(experiment: Experiment) -> _Start:
@@ -111,10 +119,11 @@ def _run_new(
         overrides=overrides,
         seed=experiment.seed,
     )
-    run = RunFolder.create(folder, record, overwrite=experiment.overwrite)
-    run.write_config(experiment.to_container())
-    run.describe(panels={split: games[split].panel_hash for split in games})
-    _drive(Session(experiment, parts, run, Console(bars=bars), games), start)
+    with _writing(folder):
+        run = RunFolder.create(folder, record, overwrite=experiment.overwrite)
+        run.write_config(experiment.to_container())
+        run.describe(panels={split: games[split].panel_hash for split in games})
+        _drive(Session(experiment, parts, run, Console(bars=bars), games), start)
 
 
 def _check_weights(start: _Start, parts: Parts) -> None:
@@ -141,6 +150,18 @@ def _load_games(experiment: Experiment, parts: Parts) -> dict[str, GameSet]:
     return {split: parts.games.load(split) for split in dict.fromkeys(splits)}
 
 
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """A disk that is full or may not be written to is the user's to mend, not a bug."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        place = error.filename or folder
+        raise RunFolderError(f"{place} cannot be written: {error.strerror}") from error
+
+
 def _drive(session: Session, start: _Start) -> None:
     """Runs the command to its end, whatever that is, and says in the folder which it was."""
     console, folder = session.console, session.folder
@@ -162,14 +183,19 @@ def _drive(session: Session, start: _Start) -> None:
         can_go_on = not isinstance(failure, ConfigError)
         raise
     finally:
-        folder.finish(status, error)
-        session.parts.tracker.finish(status)
-        if status != "finished":
-            hint = f" Go on with: agentic-rl resume {session.place}" if can_go_on else ""
-            console.line(f"{status}.{hint}")
+        try:
+            folder.finish(status, error)
+        except BaseException:
+            status = "interrupted"
+            raise
+        finally:
+            session.parts.tracker.finish(status)
+            if status != "finished":
+                hint = f" Go on with: agentic-rl resume {session.place}" if can_go_on else ""
+                console.line(f"{status}.{hint}")
     if status == "stopped":
         if isinstance(error, str) and error.startswith("budget"):
-            console.line(error)
+            console.line(f"{error}: to go on, first raise it in {session.place / CONFIG}")
             return
         raise KeyboardInterrupt
     print_summary(session)
@@ -198,7 +224,10 @@ async def _command(session: Session, start: _Start) -> None:
 
 
 def _await(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Runs `work`; the first SIGINT or SIGTERM cancels it cleanly, a second one at once."""
+    """Runs `work`; the first SIGINT or SIGTERM cancels it cleanly, a second one at once.
+
+    So does SIGHUP, which a lost terminal sends, unless `nohup` has it ignored.
+    """
 
     async def main() -> None:
         task = asyncio.current_task()
@@ -210,7 +239,9 @@ def _await(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
             loop.remove_signal_handler(number)
             task.cancel()
 
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _STOPPING:
+            if number not in _ALWAYS and signal.getsignal(number) is signal.SIG_IGN:
+                continue
             try:
                 loop.add_signal_handler(number, stop, number)
             except (NotImplementedError, RuntimeError, ValueError):

@@ -15,6 +15,10 @@ from agentic_rl.training import Usage
 from agentic_rl.types import GameSet, Message, Trajectory
 
 
+class BudgetReached(Exception):
+    """What comes next would pass the budget; the run ends resumable."""
+
+
 @dataclass
 class Session:
     """An open run. `spent` is what earlier processes of the same run have used.
@@ -54,6 +58,17 @@ class Session:
 
     def cost(self, usage: Usage) -> float | None:
         return cost(usage, self.experiment.backend.get("prices"))
+
+    def check_budget(self, ahead: Usage | None = None) -> None:
+        """BudgetReached where what is used, with `ahead` on top, passes the budget."""
+        budget = self.experiment.budget
+        after = self.usage + (ahead or Usage())
+        tokens = after.prefill + after.sampled + after.trained
+        if budget.max_tokens is not None and tokens > budget.max_tokens:
+            raise BudgetReached(f"budget.max_tokens={budget.max_tokens} would be passed")
+        cost = self.cost(after)
+        if budget.max_cost is not None and cost is not None and cost > budget.max_cost:
+            raise BudgetReached(f"budget.max_cost={budget.max_cost} would be passed")
 
     def transcript(self, trajectory: Trajectory) -> list[Message]:
         """The whole conversation of a trajectory, each reply followed by its feedback."""

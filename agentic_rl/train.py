@@ -16,10 +16,6 @@ _LAST_SAVE = 6.0
 """Seconds that a stopped run may take to save; with closing, it is out within ten."""
 
 
-class BudgetReached(Exception):
-    """The next update would pass the budget; the run ends resumable."""
-
-
 async def train(session: Session, start: int) -> None:
     """Updates `start + 1` to `updates`; `start` is the update that the weights have seen.
 
@@ -37,11 +33,15 @@ async def train(session: Session, start: int) -> None:
 
 @dataclass
 class _Course:
-    """How far a run has come: `done` updates are learned and written, `saved` of them are safe."""
+    """How far a run has come: `done` updates are learned and written, `saved` of them are safe.
+
+    `evaluated` is the update whose evaluation was begun last.
+    """
 
     session: Session
     done: int
     saved: int
+    evaluated: int | None = None
     rows: list[Row] = field(default_factory=list)
 
     async def run(self) -> None:
@@ -53,7 +53,8 @@ class _Course:
             await self._evaluate(self.session.folder.keep_finished_episodes(self.done))
         last_usage = Usage()
         while self.done < experiment.updates:
-            _check_budget(self.session, last_usage)
+            # One that would cost as much as the last one.
+            self.session.check_budget(last_usage)
             before = self.session.usage
             await self._update()
             last_usage = self.session.usage - before
@@ -88,10 +89,12 @@ class _Course:
         row = self.rows[-1]
         metrics = {key: value for key, value in row.items() if isinstance(value, int | float)}
         spent = {f"spent_{key}": value for key, value in asdict(session.usage).items()}
+        spent["spent_evaluation"] = int(self.evaluated == self.done)
         session.folder.add_checkpoint(checkpoint, self.done, {**metrics, **spent})
         self.saved = self.done
 
     async def _evaluate(self, earlier: Sequence[Row] = ()) -> None:
+        self.evaluated = self.done
         splits = self.session.experiment.evaluation.splits
         rows = await evaluate(self.session, self.done, splits, earlier)
         _report(self.session, self.done, rows)
@@ -114,15 +117,3 @@ def _report(session: Session, update: int, rows: list[Row]) -> None:
             f" {row['invalid_actions']} invalid actions"
         )
     session.parts.tracker.log(numbers, update)
-
-
-def _check_budget(session: Session, last: Usage) -> None:
-    """Stops before an update that would cost as much as the last one passes the budget."""
-    budget = session.experiment.budget
-    after = session.usage + last
-    tokens = after.prefill + after.sampled + after.trained
-    if budget.max_tokens is not None and tokens > budget.max_tokens:
-        raise BudgetReached(f"budget.max_tokens={budget.max_tokens} would be passed")
-    cost = session.cost(after)
-    if budget.max_cost is not None and cost is not None and cost > budget.max_cost:
-        raise BudgetReached(f"budget.max_cost={budget.max_cost} would be passed")

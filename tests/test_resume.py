@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from agentic_rl import checkpoint as checkpoints
 from agentic_rl.results import read_record
 from agentic_rl.results.checkpoints import read_checkpoints
 from agentic_rl.results.reader import table_rows
+from agentic_rl.training import Checkpoint, Usage
 from tests.processes import begin, call, tables
+from tests.run_folders import new_run, row, update_row
 
 RUN = (
     "+recipe=debug",
@@ -60,7 +63,7 @@ def test_kill_and_resume_equals_an_uninterrupted_run(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_a_run_that_can_go_on(
     number: signal.Signals, whole: tuple[Path, float], tmp_path: Path
 ) -> None:
@@ -117,6 +120,43 @@ def test_a_budget_stops_a_run_that_can_go_on(whole: tuple[Path, float], tmp_path
     ]
     assert sum(used) <= spent // 2 < sum(used) + max(used) * 2
     assert read_checkpoints(run)[-1].update == len(used)
+
+
+@pytest.mark.slow
+def test_a_budget_holds_in_an_evaluation_and_counts_it_when_the_run_goes_on(
+    tmp_path: Path,
+) -> None:
+    line = (*RUN, "updates=0", "games.valid_unseen=40", "rollout.concurrency=1")
+    assert call(*line, "hydra.run.dir=whole", cwd=tmp_path).returncode == 0
+    limit = _tokens(tmp_path / "whole") // 2
+    budget = f"budget.max_tokens={limit}"
+    assert call(*line, budget, "hydra.run.dir=run", cwd=tmp_path).returncode == 0
+    run = tmp_path / "run"
+    for _ in range(2):
+        assert read_record(run).status == "stopped"
+        assert 0.8 * limit < _tokens(run) < 1.2 * limit
+        again = call("resume", "run", cwd=tmp_path)
+        assert "raise it in run/resolved.yaml" in again.stderr
+
+
+def _tokens(run: Path) -> int:
+    rows = table_rows(run, "episodes")
+    return sum(row["tokens_prefill"] + row["tokens_sampled"] for row in rows)
+
+
+def test_what_was_used_is_known_from_the_rows_and_the_last_checkpoint(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    tokens = {"tokens_prefill": 7, "tokens_cached": 0, "tokens_sampled": 1, "tokens_trained": 0}
+    played = row("episodes", phase="evaluation", update=1, **tokens)
+    run.append("updates", [update_row(1)])
+    run.append("episodes", [played])
+    assert checkpoints.used(tmp_path) == Usage(107, 0, 11, 10), "before the first checkpoint"
+    at = {"spent_prefill": 100, "spent_cached": 0, "spent_sampled": 10, "spent_trained": 10}
+    saved = Checkpoint("a", "somewhere://a", "somewhere://a")
+    run.add_checkpoint(saved, 1, {**at, "spent_evaluation": 0})
+    assert checkpoints.used(tmp_path) == Usage(107, 0, 11, 10), "its evaluation came after it"
+    run.add_checkpoint(saved, 1, {**at, "spent_prefill": 107, "spent_evaluation": 1})
+    assert checkpoints.used(tmp_path) == Usage(107, 0, 10, 10), "its evaluation came before it"
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ While both are there the NDJSON counts: Parquet is only made of whole NDJSON, wh
 a run that goes on has NDJSON made of its Parquet, which then goes first.
 """
 
+import errno
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,7 +41,10 @@ def read_ndjson(path: Path, table: str) -> "pl.DataFrame":
 
 
 def to_parquet(folder: Path, table: str) -> None:
-    """`<table>.ndjson` becomes `<table>.parquet`; a table without rows is written empty."""
+    """`<table>.ndjson` becomes `<table>.parquet`; a table without rows is written empty.
+
+    OSError where it cannot be written.
+    """
     import polars as pl
 
     lines, parquet = folder / f"{table}.ndjson", folder / f"{table}.parquet"
@@ -50,7 +54,10 @@ def to_parquet(folder: Path, table: str) -> None:
         return
     else:
         frame = pl.DataFrame(schema=polars_schema(TABLES[table].columns))
-    replace_file(parquet, lambda path: frame.write_parquet(path))
+    try:
+        replace_file(parquet, lambda path: frame.write_parquet(path))
+    except pl.exceptions.PolarsError as error:
+        raise OSError(errno.EIO, " ".join(str(error).split()), str(parquet)) from error
     lines.unlink(missing_ok=True)
 
 
