@@ -20,8 +20,9 @@ Row = dict[str, Any]
 TRAINING = "training"
 """Stands where a split does, for the games that were trained on."""
 
+_TOKENS = "tokens: prefill + sampled + trained, evaluations included"
 _INTERVAL = "in brackets the 95 % Wilson interval"
-_IGNORED = frozenset({"seed", "overwrite", "recipe"})
+_IGNORED = frozenset({"seed", "overwrite", "recipe", "command"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Comparison:
 def compare(roots: Sequence[str | Path], choice: Choice) -> Comparison:
     """One row for each run in or below the folders, in the order given."""
     found = find_runs(roots)
-    differs = differences([settings(run.folder) for run in found])
+    differs = distinctions(found)
     evaluations = by_run(found, "evaluations", task_type=ALL_TYPES)
     updates = by_run(found, "updates")
     splits = tuple(sorted({row["split"] for rows in evaluations.values() for row in rows}))
@@ -71,17 +72,20 @@ def compare(roots: Sequence[str | Path], choice: Choice) -> Comparison:
             {
                 "run": str(run.folder),
                 "recipe": run.record.recipe,
+                "command": run.record.command,
                 "differs": differ,
                 "seed": run.record.seed,
                 "seeds": 0,
                 "status": run.status,
-                "updates": max((row["update"] for row in updated), default=0),
+                # What `eval` evaluates was updated by another run.
+                "updates": max((row["update"] for row in (*updated, *evaluated)), default=0),
                 **_success(splits, evaluated, updated, choice),
                 **_cost(evaluated, updated),
             }
         )
     _count_seeds(rows)
     notes = [_behind(rows), f"success: {choice.describe()}", *_unlike_panels(splits, evaluations)]
+    notes.append(_TOKENS)
     if choice.statistic != "window":
         notes.append(_INTERVAL)
     return Comparison(_frame(rows, splits), splits, tuple(notes))
@@ -102,7 +106,8 @@ def by_settings(comparison: Comparison) -> Comparison:
         )
     ]
     means = ("return", "invalid_actions", "tokens", "cost")
-    frame = comparison.frame.group_by("recipe", "differs", maintain_order=True).agg(
+    same = ("recipe", "command", "differs")
+    frame = comparison.frame.group_by(*same, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("runs"),
         pl.col("seeds").first(),
         (pl.col("status") == "finished").sum().cast(pl.Int64).alias("finished"),
@@ -134,6 +139,26 @@ def by_run(found: Sequence[RunInfo], table: str, **wanted: str) -> dict[str, lis
     for row in frame.collect().sort("update", maintain_order=True).iter_rows(named=True):
         rows[row["folder"]].append(row)
     return rows
+
+
+def distinctions(found: Sequence[RunInfo]) -> list[str]:
+    """For each run what sets it apart from the runs of its recipe and command.
+
+    Its checkpoint is left out where every seed has one: the seeds then stand for the same thing.
+    """
+    configs = [dict(settings(run.folder)) for run in found]
+    kinds: dict[tuple[str | None, str], list[int]] = {}
+    for place, run in enumerate(found):
+        kinds.setdefault((run.record.recipe, run.record.command), []).append(place)
+    said = [""] * len(found)
+    for places in kinds.values():
+        pairs = {(found[place].record.seed, configs[place].get("checkpoint")) for place in places}
+        if len(pairs) == len({seed for seed, _ in pairs}):
+            for place in places:
+                configs[place].pop("checkpoint", None)
+        for place, words in zip(places, differences([configs[i] for i in places]), strict=True):
+            said[place] = words
+    return said
 
 
 def differences(configs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -218,13 +243,17 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 def _count_seeds(rows: Sequence[Row]) -> None:
     """How many seeds of the same recipe and settings have a result to show."""
-    seeds: dict[tuple[str | None, str], set[int]] = {}
+    seeds: dict[tuple[str | None, str, str], set[int]] = {}
     for row in rows:
         scores = [value for name, value in row.items() if name.startswith("success_")]
         if any(score is not None for score in scores):
-            seeds.setdefault((row["recipe"], row["differs"]), set()).add(row["seed"])
+            seeds.setdefault(_same(row), set()).add(row["seed"])
     for row in rows:
-        row["seeds"] = len(seeds.get((row["recipe"], row["differs"]), ()))
+        row["seeds"] = len(seeds.get(_same(row), ()))
+
+
+def _same(row: Row) -> tuple[str | None, str, str]:
+    return row["recipe"], row["command"], row["differs"]
 
 
 def _behind(rows: Sequence[Row]) -> str:
@@ -249,7 +278,7 @@ def _unlike_panels(splits: Sequence[str], evaluations: Mapping[str, Sequence[Row
 def _frame(rows: Sequence[Row], splits: Sequence[str]) -> "pl.DataFrame":
     import polars as pl
 
-    text = ("run", "recipe", "differs", "status")
+    text = ("run", "recipe", "command", "differs", "status")
     whole = ("seed", "seeds", "updates", "tokens")
     counts = [f"{what}_{split}" for split in splits for what in ("games", "update")]
     kinds: dict[str, Any] = dict.fromkeys(text, pl.String)

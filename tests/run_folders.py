@@ -33,9 +33,15 @@ def update_row(update: int, **values: Any) -> dict[str, Any]:
 
 
 def new_run(
-    folder: Path, config: Mapping[str, Any] | None = None, *, run_id: str = "", seed: int = 0
+    folder: Path,
+    config: Mapping[str, Any] | None = None,
+    *,
+    run_id: str = "",
+    seed: int = 0,
+    recipe: str = "debug",
+    command: str = "train",
 ) -> RunFolder:
-    record = new_record("train", recipe="debug", seed=seed)
+    record = new_record(command, recipe=recipe, seed=seed)
     run = RunFolder.create(folder, replace(record, run_id=run_id or record.run_id))
     run.write_config({"seed": seed, **(config or {})})
     return run

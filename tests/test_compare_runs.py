@@ -5,13 +5,15 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
-from agentic_rl.commands._tables import Cells, narrowed
-from agentic_rl.commands.compare import main
+from agentic_rl.commands._tables import Cells, fitted, narrowed, shortest_tails, text
+from agentic_rl.commands.compare import main, run_cells
 from agentic_rl.compare import Choice, by_settings, compare, differences
 from agentic_rl.errors import AgenticRLError
 from agentic_rl.pairs import pair
@@ -85,6 +87,94 @@ def test_a_terminal_is_told_once_what_all_rows_share() -> None:
     assert fewer.notes == ["runs in outputs/a", "the same in all: recipe debug", "a note"]
     single = Cells(head, rows[:1], frozenset(), [])
     assert narrowed(single) is single
+
+
+def _mixed(root: Path) -> None:
+    """Runs of two recipes and of both commands, with long names and many unlike settings."""
+    config = {"lr": 0.1, "evaluation": {"temperature": 1.0, "splits": ["valid_seen"]}, "updates": 4}
+    kinds: list[tuple[str, str, str, dict[str, Any]]] = [
+        ("deep/down/in/a/folder-of-runs/one", "debug", "train", {}),
+        ("deep/down/in/a/folder-of-runs/two", "debug", "train", {"lr": 0.2, "updates": 90}),
+        ("other/one", "alfworld_grpo_qwen35_4b", "train", {"lr": 0.01}),
+        ("other/evaluated", "alfworld_grpo_qwen35_4b", "eval", {"checkpoint": "other/one"}),
+    ]
+    for name, recipe, command, more in kinds:
+        run = new_run(root / name, config | more, recipe=recipe, command=command)
+        evaluate(run, 80, _wins(len(recipe) % 20), split="valid_seen")
+        evaluate(run, 80, _wins(len(name) % 20), split="valid_unseen", panel=name)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 130, 160])
+def test_no_number_is_cut_however_narrow_the_terminal(tmp_path: Path, width: int) -> None:
+    _mixed(tmp_path)
+    cells = narrowed(run_cells(compare([tmp_path], Choice())))
+    shown = fitted(cells, width)
+    wide = max(map(len, text(replace(shown, spare=(), notes=())).splitlines()))
+    assert wide <= max(width, 68)
+    assert [row[0] for row in shown.rows] == [
+        "folder-of-runs/one",
+        "two",
+        "evaluated",
+        "other/one",
+    ]
+    for name in set(shown.head) - {"differs"}:
+        kept, whole = shown.head.index(name), cells.head.index(name)
+        printed = [row[kept] for row in shown.rows]
+        assert printed == [row[whole] for row in cells.rows]
+    assert {"valid_seen", "valid_unseen"} <= set(shown.head)
+    missing = [name for name in cells.head if name not in shown.head]
+    assert set(missing) <= set(cells.spare)
+    assert all(name in shown.notes[-1] for name in missing)
+
+
+def test_differs_is_folded_at_spaces_and_says_where_it_is_cut() -> None:
+    words = "lr=0.03 evaluation.temperature=0.01 group_size=8 rollout.max_steps=50 updates=80"
+    cells = Cells(("run", "differs"), [("a", words)], frozenset(), [], ("differs",))
+    folded = fitted(cells, 28).rows[0][1].splitlines()
+    assert folded == ["lr=0.03", "…ion.temperature=0.01", "group_size=8 …"]
+    assert fitted(cells, 200).rows[0][1] == words
+    assert fitted(cells, 10).head == ["run"]
+
+
+def test_piped_text_is_no_wider_than_it_must_be(tmp_path: Path) -> None:
+    _mixed(tmp_path)
+    main([str(tmp_path), "--out", str(tmp_path / "t")])
+    lines = (tmp_path / "t").read_text().split("\n\n")[0].splitlines()
+    assert max(map(len, lines)) <= 160
+    main([str(tmp_path), "--format", "markdown", "--out", str(tmp_path / "t")])
+    whole = (tmp_path / "t").read_text()
+    assert str(tmp_path / "other/one") in whole
+    assert "| lr=0.1 updates=4 |" in whole
+
+
+def test_a_run_is_named_by_as_much_of_its_path_as_it_takes() -> None:
+    paths = ["a/x", "b/x", "c/y", "c/sweep/0", "d"]
+    assert shortest_tails(paths) == {
+        "a/x": "a/x",
+        "b/x": "b/x",
+        "c/y": "y",
+        "c/sweep/0": "sweep/0",
+        "d": "d",
+    }
+
+
+def test_what_comes_with_recipe_or_command_does_not_differ(tmp_path: Path) -> None:
+    _mixed(tmp_path)
+    mixed = compare([tmp_path], Choice()).frame
+    assert mixed["differs"].to_list() == ["lr=0.1 updates=4", "lr=0.2 updates=90", "", ""]
+    # One seed's checkpoints are told apart; one of each seed is the same thing for every seed.
+    for seed in (0, 1):
+        settings = {"checkpoint": f"run-{seed}"}
+        evaluate(new_run(tmp_path / f"e/{seed}", settings, seed=seed, command="eval"), 80, [True])
+    compared = compare([tmp_path / "e"], Choice())
+    assert compared.frame["differs"].to_list() == ["", ""]
+    assert by_settings(compared).frame["runs"].to_list() == [2]
+    again = new_run(tmp_path / "e/2", {"checkpoint": "run-0/update-4"}, command="eval")
+    evaluate(again, 4, [True])
+    found = compare([tmp_path / "e"], Choice()).frame
+    assert found["differs"][2] == "checkpoint=run-0/update-4"
+    # What was evaluated, though this run updated nothing.
+    assert found["updates"].to_list() == [80, 80, 4]
 
 
 def test_only_what_differs_is_named() -> None:

@@ -2,9 +2,11 @@
 
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Literal
 
 from agentic_rl.errors import RunFolderError, UsageError
@@ -15,15 +17,27 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "csv", "parquet", "markdown")
 
+WIDEST = 160
+"""Columns of a text table that no terminal shows, where it can be made to fit."""
+
+_PATHS = ("run", "against")
+_LEAST = 20
+_LINES = 3
+"""How far `differs` is folded: its least width, and its most lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A table ready to read: words only; `right` names the columns to align right."""
+    """A table ready to read: words only; `right` names the columns to align right.
+
+    `spare` names the columns that text may leave out, in that order, where there is no room.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     right: frozenset[str]
     notes: Sequence[str]
+    spare: Sequence[str] = ()
 
 
 def write_table(frame: "pl.DataFrame", cells: Cells, form: str, out: Path | None) -> None:
@@ -47,13 +61,15 @@ def write_text(cells: Cells, out: Path | None = None) -> None:
 
 
 def text(cells: Cells) -> str:
-    """As wide as it needs to be: what reads it may not be a terminal."""
+    """For what may not be a terminal: as wide as it needs to be, or WIDEST if it can be less."""
     from io import StringIO
 
     from rich.console import Console
 
     buffer = StringIO()
     console = Console(file=buffer, width=10_000, force_terminal=False, color_system=None)
+    if cells.spare:
+        cells = fitted(cells if _width(cells) <= WIDEST else narrowed(cells), WIDEST)
     console.print(_table(cells))
     lines = [line.rstrip() for line in buffer.getvalue().splitlines()]
     return "\n".join([*(line for line in lines if line), "", *cells.notes]) + "\n"
@@ -69,30 +85,109 @@ def markdown(cells: Cells) -> str:
 def _print(cells: Cells) -> None:
     from rich.console import Console
 
-    fewer = narrowed(cells)
     console = Console(highlight=False)
-    console.print(_table(fewer))
+    fewer = narrowed(cells)
+    if fewer.spare:
+        fewer = fitted(fewer, console.width)
+        # What still does not fit is broken by the terminal: rich would cut numbers.
+        console.print(_table(fewer), width=max(console.width, _width(fewer)), crop=False)
+    else:
+        console.print(_table(fewer))
     for note in fewer.notes:
         console.print(note, markup=False)
 
 
 def narrowed(cells: Cells) -> Cells:
     """What all rows share is said once, below: a terminal is narrow."""
-    if len(cells.rows) < 2:
+    paths = [place for place, name in enumerate(cells.head) if name in _PATHS]
+    if not cells.rows or len(cells.rows) == len(paths) == 1:
         return cells
     columns = list(zip(*cells.rows, strict=True))
     notes = []
-    if cells.head[0] == "run":
-        parent = os.path.commonpath(columns[0])
-        columns[0] = tuple(os.path.relpath(name, parent) for name in columns[0])
-        notes.append(f"runs in {parent}")
-    same = {place for place in range(1, len(columns)) if len(set(columns[place])) == 1}
-    if same:
-        said = ", ".join(f"{cells.head[place]} {columns[place][0]}" for place in sorted(same))
-        notes.append(f"the same in all: {said}")
-    kept = [place for place in range(len(columns)) if place not in same]
-    rows = list(zip(*(columns[place] for place in kept), strict=True))
-    return Cells([cells.head[place] for place in kept], rows, cells.right, [*notes, *cells.notes])
+    if paths:
+        short, said = _short_paths([path for place in paths for path in columns[place]])
+        notes.append(said)
+        for place in paths:
+            columns[place] = tuple(short[path] for path in columns[place])
+    same = [place for place in range(1, len(columns)) if len(set(columns[place])) == 1]
+    same = [i for i in same if cells.head[i] != "run"] if len(cells.rows) > 1 else []
+    words = [f"{cells.head[i]} {columns[i][0]}" for i in same if cells.head[i] != "differs"]
+    if words:
+        notes.append(f"the same in all: {', '.join(words)}")
+    rows = list(zip(*columns, strict=True))
+    return _without(replace(cells, rows=rows, notes=[*notes, *cells.notes]), same)
+
+
+def _without(cells: Cells, places: Sequence[int]) -> Cells:
+    kept = [place for place in range(len(cells.head)) if place not in places]
+    rows = [tuple(row[place] for place in kept) for row in cells.rows]
+    return replace(cells, head=[cells.head[place] for place in kept], rows=rows)
+
+
+def _short_paths(paths: Sequence[str]) -> tuple[dict[str, str], str]:
+    """The paths by their ends, and where they lie."""
+    parent = os.path.commonpath([Path(path).parent for path in paths])
+    below = {path: os.path.relpath(path, parent) for path in paths}
+    short = shortest_tails(below.values())
+    whole = all(tail == path for path, tail in short.items())
+    said = f"runs {'in' if whole else 'below'} {parent or '.'}"
+    return {path: short[tail] for path, tail in below.items()}, said
+
+
+def shortest_tails(paths: Iterable[str]) -> dict[str, str]:
+    """Each path's end, as long as it takes to tell it from the others; more than a job's number."""
+    parts = {path: Path(path).parts for path in paths}
+    ends = Counter(own[-n:] for own in parts.values() for n in range(1, len(own) + 1))
+    tails = {}
+    for path, own in parts.items():
+        least = 2 if own[-1:] and own[-1].isdecimal() else 1
+        sizes = range(least, len(own))
+        tails[path] = str(Path(*next((own[-n:] for n in sizes if ends[own[-n:]] == 1), own)))
+    return tails
+
+
+def fitted(cells: Cells, width: int) -> Cells:
+    """`differs` folded at spaces, then the spare columns left out until the table fits."""
+    spare = [name for name in cells.spare if name in cells.head]
+    for count in range(len(spare) + 1):
+        places = [cells.head.index(name) for name in spare[:count]]
+        fewer = _folded(_without(cells, places), width)
+        if _width(fewer) <= width:
+            break
+    if not count:
+        return fewer
+    said = f"no room for {', '.join(spare[:count])}: a wider terminal or --format csv shows all"
+    return replace(fewer, notes=[*fewer.notes, said])
+
+
+def _folded(cells: Cells, width: int) -> Cells:
+    """With `differs` as narrow as it must be, in so many lines that it stays a table."""
+    excess = _width(cells) - width
+    if excess <= 0 or "differs" not in cells.head:
+        return cells
+    place = cells.head.index("differs")
+    room = max(_LEAST, max(len(row[place]) for row in cells.rows) - excess)
+    fold = TextWrapper(room, max_lines=_LINES, placeholder=" …", break_on_hyphens=False).fill
+    rows = [
+        (*row[:place], fold(_shorter_words(row[place], room)), *row[place + 1 :])
+        for row in cells.rows
+    ]
+    return replace(cells, rows=rows)
+
+
+def _shorter_words(words: str, room: int) -> str:
+    """Of `key=value` the end says more than the beginning."""
+    return " ".join(
+        word if len(word) <= room else f"…{word[1 - room :]}" for word in words.split(" ")
+    )
+
+
+def _width(cells: Cells) -> int:
+    """Of the whole table with nothing folded or cut."""
+    from rich.console import Console
+
+    console = Console(width=10_000)
+    return console.measure(_table(cells)).maximum
 
 
 def _table(cells: Cells) -> "Table":
@@ -100,7 +195,7 @@ def _table(cells: Cells) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in cells.head:
         number = name in cells.right
         side: Literal["right", "left"] = "right" if number else "left"

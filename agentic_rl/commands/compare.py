@@ -49,6 +49,7 @@ def run_cells(comparison: "Comparison") -> "Cells":
             [
                 row["run"],
                 row["recipe"] or NOTHING,
+                row["command"],
                 row["differs"] or NOTHING,
                 str(row["seed"]),
                 str(row["seeds"]),
@@ -58,9 +59,10 @@ def run_cells(comparison: "Comparison") -> "Cells":
                 *_tail(row),
             ]
         )
-    head = ["run", "recipe", "differs", "seed", "seeds", "status", "updates", *splits, *_TAIL]
+    words = ["run", "recipe", "command", "differs"]
+    head = [*words, "seed", "seeds", "status", "updates", *splits, *_TAIL]
     right = {"seed", "seeds", "updates", *splits, *_TAIL}
-    return Cells(head, rows, frozenset(right), comparison.notes)
+    return Cells(head, rows, frozenset(right), comparison.notes, _SPARE)
 
 
 def group_cells(comparison: "Comparison") -> "Cells":
@@ -71,6 +73,7 @@ def group_cells(comparison: "Comparison") -> "Cells":
     rows = [
         [
             row["recipe"] or NOTHING,
+            row["command"],
             row["differs"] or NOTHING,
             str(row["runs"]),
             str(row["seeds"]),
@@ -83,9 +86,9 @@ def group_cells(comparison: "Comparison") -> "Cells":
         ]
         for row in comparison.frame.iter_rows(named=True)
     ]
-    head = ["recipe", "differs", "runs", "seeds", "finished", *splits, *_TAIL]
+    head = ["recipe", "command", "differs", "runs", "seeds", "finished", *splits, *_TAIL]
     right = {"runs", "seeds", "finished", *splits, *_TAIL}
-    return Cells(head, rows, frozenset(right), comparison.notes)
+    return Cells(head, rows, frozenset(right), comparison.notes, _SPARE)
 
 
 def pair_cells(comparison: "Comparison") -> "Cells":
@@ -110,8 +113,16 @@ def pair_cells(comparison: "Comparison") -> "Cells":
     ]
     words = ["split", "run", "against"]
     numbers = ["games", "left out", "success", "success against", "difference", "better", "worse"]
-    return Cells([*words, *numbers, "p"], rows, frozenset([*numbers, "p"]), comparison.notes)
+    right = frozenset([*numbers, "p"])
+    spare = ("left out", "games", "success against", "success", "better", "worse")
+    return Cells([*words, *numbers, "p"], rows, right, comparison.notes, spare)
 
+
+_SPARE = (
+    *("cost", "seeds", "invalid", "tokens", "return", "training", "finished"),
+    *("status", "command", "seed", "updates", "differs", "recipe"),
+)
+"""Left out, one after another, where a text table is wider than what it is read on."""
 
 _TAIL = ("training", "return", "invalid", "tokens", "cost")
 
@@ -152,17 +163,20 @@ def _parse(argv: list[str]) -> Any:
     from agentic_rl.commands._tables import FORMATS
 
     parser = Arguments("compare", "One row for each run in or below the folders.")
-    parser.add_argument("folders", nargs="*", default=["outputs"], metavar="FOLDER")
-    parser.add_argument("--statistic", choices=("last", "best", "window"), default="last")
-    parser.add_argument("--window", type=int, default=3, metavar="N", help="evaluations to average")
-    parser.add_argument(
-        "--group", action="store_true", help="one row for all seeds of the same settings"
+    add = parser.add_argument
+    where = "run folders, or folders of runs; outputs where none is named"
+    add("folders", nargs="*", default=["outputs"], metavar="FOLDER", help=where)
+    which = "which evaluation of a run is shown: the last, the best, or the mean of the last N"
+    add("--statistic", choices=("last", "best", "window"), default="last", help=which)
+    many = "how many evaluations --statistic window averages (3)"
+    add("--window", type=int, default=3, metavar="N", help=many)
+    add("--group", action="store_true", help="one row for all seeds of the same settings")
+    add("--pair", action="store_true", help="each run against the first, game by game")
+    form = (
+        "text is fitted to the terminal, to 160 columns where there is none; the others are whole"
     )
-    parser.add_argument(
-        "--pair", action="store_true", help="each run against the first, game by game"
-    )
-    parser.add_argument("--format", choices=FORMATS, default="text")
-    parser.add_argument("--out", type=Path, metavar="FILE")
+    add("--format", choices=FORMATS, default="text", help=form)
+    add("--out", type=Path, metavar="FILE", help="write the table there, not to the terminal")
     options = parser.parse_args(argv)
     if options.window < 1:
         parser.error("--window is below 1")
