@@ -67,8 +67,9 @@ def resume_command(folder: Path, *, updates: int | None = None, bars: bool = Tru
     """Goes on with a run in its own folder, from its last complete checkpoint."""
     experiment = checkpoints.experiment_of(folder)
     experiment.overwrite = False
+    record = read_record(folder)
     last = checkpoints.last(folder)
-    _check_resume(read_record(folder), experiment, last.update if last else 0, updates)
+    _check_resume(record, experiment, last.update if last else 0, updates)
     if updates is not None:
         experiment.updates = updates
     start = replace(_start(experiment), spent=checkpoints.used(folder))
@@ -77,7 +78,7 @@ def resume_command(folder: Path, *, updates: int | None = None, bars: bool = Tru
     parts = Parts.build(experiment)
     games = _load_games(experiment, parts)
     with _writing(folder):
-        run = RunFolder.reopen(folder)
+        run = RunFolder.reopen(folder, record)
         if experiment.command == "train":
             run.cut_after(start.update)
         run.write_config(experiment.to_container())

@@ -1,7 +1,9 @@
 """The one writer of a run folder: rows as they happen, Parquet at the end."""
 
+import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,28 +51,37 @@ class RunFolder:
         `overwrite` removes what an earlier run wrote there, and nothing else.
         """
         path.mkdir(parents=True, exist_ok=True)
-        if (path / FILE).exists():
-            _remove_run(path, overwrite)
-        elif foreign := _foreign(path, overwrite):
-            raise RunFolderError(
-                f"{path} is not empty and holds no run: it has '{foreign}'."
-                " Choose another folder with hydra.run.dir=..."
-            )
-        if not claim(path, record):
-            raise RunFolderError(f"{path}: another process has just begun a run there")
+        with _alone(path):
+            if (path / FILE).exists():
+                _remove_run(path, overwrite)
+            elif foreign := _foreign(path, overwrite):
+                raise RunFolderError(
+                    f"{path} is not empty and holds no run: it has '{foreign}'."
+                    " Choose another folder with hydra.run.dir=..."
+                )
+            if not claim(path, record):
+                raise RunFolderError(f"{path}: another process has just begun a run there")
         return cls(path, record)
 
     @classmethod
-    def reopen(cls, path: Path) -> "RunFolder":
-        """The same run under this process; refused while its writer is at work."""
-        record = read_record(path)
-        if record.alive:
-            raise RunFolderError(f"{path} is being written by process {record.pid}: stop it first")
-        record = replace(
-            owned(record), status="running", ended=None, error=None, resumed=record.resumed + 1
-        )
-        _remove_parts(path)
-        write_record(path, record)
+    def reopen(cls, path: Path, seen: RunRecord | None = None) -> "RunFolder":
+        """The same run under this process; refused while its writer is at work.
+
+        So it is where the record is no longer the one `seen`: another process has gone on with it.
+        """
+        with _alone(path):
+            record = read_record(path)
+            if record.alive:
+                raise RunFolderError(
+                    f"{path} is being written by process {record.pid}: stop it first"
+                )
+            if seen not in (None, record):
+                raise RunFolderError(f"{path}: another process has just gone on with the run")
+            record = replace(
+                owned(record), status="running", ended=None, error=None, resumed=record.resumed + 1
+            )
+            _remove_parts(path)
+            write_record(path, record)
         return cls(path, record)
 
     @property
@@ -174,6 +185,20 @@ class RunFolder:
         for file in self._open.values():
             file.close()
         self._open.clear()
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """One process at a time decides whose a folder is; a lock ends with its process."""
+    import fcntl
+
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _remove_run(path: Path, overwrite: bool) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from agentic_rl.errors import RunFolderError
 from agentic_rl.results import TABLES, TIMES, RunFolder, new_record, read_record
 from agentic_rl.results.checkpoints import read_checkpoints
-from agentic_rl.results.record import new_run_id
+from agentic_rl.results.record import RunRecord, new_run_id
 from agentic_rl.results.rows import complete_row
 from agentic_rl.results.schemas import IDENTITY
 from agentic_rl.training import Checkpoint
@@ -57,6 +57,34 @@ def test_of_many_that_create_one_folder_one_wins(tmp_path: Path) -> None:
         made = [run_id for run_id in pool.map(create, range(16)) if run_id]
     assert made == [read_record(tmp_path / "run").run_id]
     assert [entry.name for entry in (tmp_path / "run").iterdir()] == ["run.json"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_of_many_that_take_a_run_over_one_wins(tmp_path: Path, overwrite: bool) -> None:
+    for _ in range(10):
+        folder = tmp_path / new_run_id()
+        new_run(folder).finish("stopped")
+        seen = read_record(folder)
+
+        def take(_: int, folder: Path = folder, seen: RunRecord = seen) -> str | None:
+            try:
+                if overwrite:
+                    return RunFolder.create(folder, new_record("train"), overwrite=True).run_id
+                return RunFolder.reopen(folder, seen).run_id
+            except RunFolderError:
+                return None
+
+        with ThreadPoolExecutor(8) as pool:
+            taken = [run_id for run_id in pool.map(take, range(8)) if run_id]
+        assert taken == [read_record(folder).run_id]
+
+
+def test_a_run_that_went_on_meanwhile_is_not_reopened(tmp_path: Path) -> None:
+    new_run(tmp_path).finish("stopped")
+    seen = read_record(tmp_path)
+    RunFolder.reopen(tmp_path, seen).finish("finished")
+    with pytest.raises(RunFolderError, match="has just gone on"):
+        RunFolder.reopen(tmp_path, seen)
 
 
 def test_a_folder_with_a_run_is_refused_and_says_what_to_type(tmp_path: Path) -> None:
