@@ -1,6 +1,7 @@
 """`agentic-rl list [recipes | FAMILY]`: what can be named, one line each."""
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,7 +61,7 @@ def _recipes() -> Iterator[Entry]:
 
 
 def _options(family: str) -> Iterator[Entry]:
-    """Option files, each with its first comment, else with the component's first line."""
+    """Option files, each with its first sentence, else with its component's first line."""
     from importlib import import_module
 
     from agentic_rl.compose import open_loader
@@ -72,20 +73,46 @@ def _options(family: str) -> Iterator[Entry]:
     folders = [source.path for source in loader.get_sources() if source.scheme() == "file"]
     for name in loader.get_group_options(family):
         files = [Path(folder, family, f"{name}.yaml") for folder in folders]
-        about = next((_comment(file) for file in files if file.is_file()), "")
-        yield name, about or (_docstring(registry, name) if name in registry.names() else "")
+        file = next((file for file in files if file.is_file()), None)
+        about = _comment(file) if file else ""
+        component = (_name(file) if file else "") or name
+        known = component in registry.names()
+        yield name, about or (_docstring(registry, component) if known else "")
 
 
 def _docstring(registry: "Registry[Any]", name: str) -> str:
-    return next(iter((registry.get(name).__doc__ or "").strip().splitlines()), "")
+    """The first line that its author wrote: a dataclass without a docstring is given one."""
+    about = (registry.get(name).__doc__ or "").strip()
+    return "" if re.match(r"\w+\(.*\)$", about) else next(iter(about.splitlines()), "")
+
+
+def _name(file: Path) -> str:
+    """The component that an option file names."""
+    found = re.search(r"^name:\s*([\w.-]+)", _text(file), re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _comment(file: Path) -> str:
-    """The first comment above the first key, past `# @package`."""
-    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-        text = line.strip()
-        if text.startswith("#") and not text.startswith("# @"):
-            return text.lstrip("# ")
-        if text and not text.startswith("#"):
-            return ""
-    return ""
+    """The first sentence above the first key that says what this is.
+
+    `# @package`, the file's own name and where it comes from (`# Source: ...`) do not.
+    """
+    found: list[str] = []
+    for line in _text(file).splitlines():
+        text = line.strip().lstrip("# ").rstrip()
+        if line.strip() and not line.startswith("#"):
+            break
+        if not found and (not text or text.startswith(("@", "Source:")) or _path(text)):
+            continue
+        found.append(text)
+        if not text or text[-1] in ".!?":
+            break
+    return " ".join(found).strip()
+
+
+def _path(text: str) -> bool:
+    return text.endswith(".yaml") and " " not in text
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")
