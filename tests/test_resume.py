@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentic_rl import checkpoint as checkpoints
-from agentic_rl.results import read_record
+from agentic_rl.cli import dispatch
+from agentic_rl.results import TABLES, frames, read_record
 from agentic_rl.results.checkpoints import read_checkpoints
 from agentic_rl.results.reader import table_rows
 from agentic_rl.training import Checkpoint, Usage
@@ -60,6 +62,35 @@ def test_kill_and_resume_equals_an_uninterrupted_run(
     assert again is None or again.returncode == 0, again.stderr
     assert read_record(run).state == "finished"
     assert tables(run) == tables(expected)
+
+
+@pytest.mark.parametrize("line", [b"{junk", b"null", b"\0" * 9, b'{"a":1}'], ids=repr)
+@pytest.mark.parametrize("file", ["updates", "episodes", "steps", "evaluations", "checkpoints"])
+def test_a_damaged_table_is_one_line(
+    file: str,
+    line: bytes,
+    one_update: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(one_update, "run")
+    for name in TABLES:
+        frames.to_ndjson(Path("run"), name)
+    (table,) = Path("run").glob(f"{file}.*")
+    table.write_bytes(line + b"\n" + table.read_bytes())
+    assert dispatch(["resume", "run", "updates=2"]) == 1
+    (said,) = capfd.readouterr().err.splitlines()
+    assert file in said
+
+
+@pytest.fixture(scope="module")
+def one_update(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run."""
+    folder = tmp_path_factory.mktemp("damaged")
+    assert call(*RUN, "updates=1", "hydra.run.dir=run", cwd=folder).returncode == 0
+    return folder / "run"
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentic_rl.results.lines import read_lines
+from agentic_rl.results.lines import DamagedError, read_lines
 from agentic_rl.training import Checkpoint
 
 FILE = "checkpoints.jsonl"
@@ -34,14 +34,18 @@ def read_checkpoints(folder: Path) -> list[SavedCheckpoint]:
     path = folder / FILE
     if not path.is_file():
         return []
-    return [
-        SavedCheckpoint(
-            row["update"],
-            Checkpoint(row["name"], _found(folder, row["state"]), _found(folder, row["sampler"])),
-            row.get("metrics") or {},
-        )
-        for row in read_lines(path)
-    ]
+    try:
+        return [_saved(folder, row) for row in read_lines(path)]
+    except KeyError as error:
+        raise DamagedError(f"{path} holds a row without {error}") from error
+
+
+def _saved(folder: Path, row: Mapping[str, Any]) -> SavedCheckpoint:
+    return SavedCheckpoint(
+        row["update"],
+        Checkpoint(row["name"], _found(folder, row["state"]), _found(folder, row["sampler"])),
+        row.get("metrics") or {},
+    )
 
 
 def _relative(folder: Path, address: str) -> str:

@@ -6,6 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from agentic_rl.errors import RunFolderError
+
+
+class DamagedError(RunFolderError, ValueError):
+    """A file of a run that holds what no run has written."""
+
 
 class LineFile:
     """Appends whole lines, each batch in one write; what a failed write left is taken back."""
@@ -42,18 +48,12 @@ def whole_lines(path: Path) -> bytes:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of the whole lines, one by one; ValueError names a line that is no JSON object."""
+    """The rows of the whole lines, one by one; DamagedError names a line that is no JSON object."""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise ValueError(f"{path}, line {number}: {error}") from error
-            if not isinstance(row, dict):
-                raise ValueError(f"{path}, line {number}: not a JSON object")
-            yield row
+            yield _row(path, number, line)
 
 
 def replace_file(path: Path, write: Callable[[Path], None]) -> None:
@@ -70,9 +70,22 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
 
 def keep_lines(path: Path, keep: Callable[[Mapping[str, Any]], bool]) -> None:
     """Leaves only the rows asked for, their lines to the byte; a torn last line goes."""
-    lines = whole_lines(path).split(b"\n")[:-1]
-    kept = b"".join(line + b"\n" for line in lines if keep(json.loads(line)))
+    lines = enumerate(whole_lines(path).split(b"\n")[:-1], start=1)
+    try:
+        kept = b"".join(line + b"\n" for number, line in lines if keep(_row(path, number, line)))
+    except KeyError as error:
+        raise DamagedError(f"{path} holds a row without {error}") from error
     replace_file(path, lambda temporary: _write_bytes(temporary, kept))
+
+
+def _row(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise DamagedError(f"{path}, line {number}: {error}") from error
+    if not isinstance(row, dict):
+        raise DamagedError(f"{path}, line {number}: not a JSON object")
+    return row
 
 
 def _write_bytes(path: Path, content: bytes) -> None:

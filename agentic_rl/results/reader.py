@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_rl.errors import RunFolderError, did_you_mean
 from agentic_rl.results import frames
+from agentic_rl.results.lines import DamagedError
 from agentic_rl.results.record import FILE, RunRecord, Status, read_record
 from agentic_rl.results.schemas import IDENTITY, RUNS, TABLES, Table, Value
 
@@ -75,9 +76,14 @@ def scan(roots: Roots, table: str) -> "pl.LazyFrame":
 
 
 def table_rows(folder: Path, table: str) -> list[dict[str, Any]]:
-    """One table of one run folder as plain rows, in the order written."""
-    frame = _load(folder, TABLES[table])
-    return [] if frame is None else frame.collect().to_dicts()
+    """One table of one run folder as plain rows, in the order written; DamagedError."""
+    import polars as pl
+
+    try:
+        frame = _load(folder, TABLES[table])
+        return [] if frame is None else frame.collect().to_dicts()
+    except (ValueError, pl.exceptions.PolarsError) as error:
+        raise DamagedError(f"table {table} of {folder} cannot be read: {error}") from error
 
 
 def scan_schema(table: str) -> "pl.Schema":
