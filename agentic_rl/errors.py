@@ -47,5 +47,20 @@ class IntegrityError(AgenticRLError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """` Did you mean 'x'?` for the nearest known name, or an empty string."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f" Did you mean '{near[0]}'?" if near else ""
+    near = difflib.get_close_matches(name, list(known), n=8)
+    return f" Did you mean '{min(near, key=lambda other: _edits(name, other))}'?" if near else ""
+
+
+def _edits(one: str, other: str) -> int:
+    """Letters added, left out or replaced, or two neighbours swapped (Damerau, Levenshtein)."""
+    before: list[int] = []
+    above = list(range(len(other) + 1))
+    for row, letter in enumerate(one, start=1):
+        here = [row]
+        for column, there in enumerate(other, start=1):
+            least = min(above[column] + 1, here[-1] + 1, above[column - 1] + (letter != there))
+            if row > 1 and column > 1 and one[row - 2 : row] == there + other[column - 2]:
+                least = min(least, before[column - 2] + 1)
+            here.append(least)
+        before, above = above, here
+    return above[-1]

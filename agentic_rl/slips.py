@@ -136,7 +136,7 @@ def _not_yaml(error: Any) -> str:
 def _omegaconf(error: OmegaConfBaseException, line: Line, in_file: bool) -> str:
     key, message = str(error.full_key or ""), str(error.msg or error)
     if isinstance(error, ConfigAttributeError | ConfigKeyError):
-        return _unknown_key(error)
+        return _unknown_key(error, line)
     if in_file and not key:
         return "a recipe holds `key: value` lines, not a list"
     if in_file and key == RECIPES:
@@ -149,17 +149,37 @@ def _omegaconf(error: OmegaConfBaseException, line: Line, in_file: bool) -> str:
     return plain(message, key)
 
 
-def _unknown_key(error: OmegaConfBaseException) -> str:
+def _unknown_key(error: OmegaConfBaseException, line: Line) -> str:
     key, node = str(error.full_key), error.parent_node
     if key == RECIPES or key.startswith(f"{RECIPES}."):
         return _PACKAGE
-    parent = key.rpartition(".")[0]
+    parent, _, leaf = key.rpartition(".")
     if not parent:
         near = near_key(key, schema_keys())
         return f"no key '{key}'.{near} See `agentic-rl --cfg job` for all keys."
     siblings = [str(name) for name in node] if isinstance(node, DictConfig) else []
     near = near_key(key, [f"{parent}.{name}" for name in siblings])
-    return f"no key '{key}'.{near} Keys of {parent}: {', '.join(siblings)}."
+    if parent not in FAMILIES or not isinstance(node, DictConfig):
+        return f"no key '{key}'.{near} Keys of {parent}: {', '.join(siblings)}."
+    typed = [text for text in line.overrides if re.match(rf"{parent}=[^,]+$", text)]
+    chosen = typed[-1] if typed else f"{parent}={node.get('name')}"
+    owners = [f"{parent}={option}" for option in _options_with(leaf, parent, line)]
+    others = f" Options that have it: {', '.join(owners)}." if owners else ""
+    near = "" if owners else near
+    return f"{chosen} has no key '{key}'.{near} Keys of {chosen}: {', '.join(siblings)}.{others}"
+
+
+def _options_with(key: str, family: str, line: Line) -> list[str]:
+    """The family's options whose YAML sets the key."""
+    found = []
+    for option in line.loader.get_group_options(family):
+        try:
+            result = line.loader.repository.load_config(f"{family}/{option}")
+        except (ConfigError, OmegaConfBaseException, yaml.YAMLError, ValueError):
+            continue  # damaged itself: another slip than the one to be worded
+        if result is not None and key in result.config:
+            found.append(option)
+    return found
 
 
 def _ambiguous(match: re.Match[str], line: Line) -> str:

@@ -31,7 +31,8 @@ def near_key(key: str, known: Iterable[str]) -> str:
     if not found:
         near = get_close_matches(key, [*names, *ALIASES], n=1)
         leaves = get_close_matches(leaf, [name.rpartition(".")[2] for name in names], n=1)
-        found = [ALIASES.get(name, name) for name in near] or [
+        ours = [ALIASES.get(name, name) for name in near]
+        found = [name for name in ours if name != key] or [
             name for name in names if name.rpartition(".")[2] in leaves
         ]
     if not found:

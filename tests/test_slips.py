@@ -60,6 +60,8 @@ SLIPS: dict[str, list[str]] = {
     # Recipes.
     "+recipe=mien": ["unknown recipe 'mien'", "'mine'", "Known:"],
     "+recipe=alfwrld_grpo": ["unknown recipe", "'alfworld_grpo'"],
+    "+recipe=alfworld_gpro": ["Did you mean 'alfworld_grpo'?"],
+    "+recipe=alfworld_hpgo": ["Did you mean 'alfworld_hgpo'?"],
     "recipe=mine": ["+recipe=mine"],
     "++recipe=mine": ["+recipe=mine"],
     "+recipe=": ["names no recipe", "mine"],
@@ -109,7 +111,13 @@ SLIPS: dict[str, list[str]] = {
     "rewrd=success_minus_invalid": ["no key 'rewrd'", "'reward'"],
     "rewrd.penalty=1": ["no key 'rewrd'", "'reward'"],
     "reward@advantage=rloo": ["no @"],
-    "reward.penaltyy=1": ["'reward.penalty'", "Keys of reward:"],
+    "reward.penaltyy=1": ["'reward.penalty'", "Keys of reward=success_minus_invalid: name, "],
+    "+recipe=debug env.workers=1": [
+        "env=toy has no key 'env.workers'. Keys of env=toy: name",
+        "Options that have it: env=alfworld.",
+    ],
+    "backend.model=x": ["backend=linear has no key 'backend.model'", "backend=pytrio", "tinker"],
+    "tracker.project=x tracker=none": ["tracker=none has no key", "tracker=swanlab"],
     "reward.counts.first=1": ["'first' is no key"],
     "protocol=mine_too": ["unknown protocol 'mine_too'"],
     "reward.name=success_minus_invalit": ["unknown reward", "'success_minus_invalid'"],
