@@ -7,7 +7,7 @@ from typing import Any
 
 from agentic_rl.compare import Choice, Comparison, by_run, find_runs, mean
 from agentic_rl.errors import RunFolderError
-from agentic_rl.results.reader import RunInfo, scan
+from agentic_rl.results.reader import RunInfo, scan, settings
 from agentic_rl.results.schemas import ALL_TYPES
 from agentic_rl.results.statistics import mcnemar, paired_bootstrap
 
@@ -37,7 +37,7 @@ def pair(roots: Sequence[str | Path], choice: Choice) -> Comparison:
     for other in others:
         splits = _shared(evaluations[str(first.folder)], evaluations[str(other.folder)])
         if not splits:
-            raise RunFolderError(f"{first.folder} and {other.folder} share no evaluated split")
+            raise RunFolderError(_unshared(first, other, evaluations))
         for split in splits:
             sides = (
                 _evaluated(run, evaluations[str(run.folder)], split, choice)
@@ -55,6 +55,29 @@ def pair(roots: Sequence[str | Path], choice: Choice) -> Comparison:
 
 def _shared(one: Sequence[Row], other: Sequence[Row]) -> list[str]:
     return sorted({row["split"] for row in one} & {row["split"] for row in other})
+
+
+def _unshared(first: RunInfo, other: RunInfo, evaluations: Mapping[str, Sequence[Row]]) -> str:
+    """Who played what, and how to play what the other did."""
+    known, missing = first, other
+    scored = {run.folder: bool(evaluations[str(run.folder)]) for run in (first, other)}
+    # Rather the run that holds the weights itself than one that scored another's.
+    if not scored[first.folder] or (scored[other.folder] and other.record.command == "eval"):
+        known, missing = other, first
+    said = []
+    for run in (first, other):
+        splits = sorted({row["split"] for row in evaluations[str(run.folder)]})
+        said.append(f"{run.folder} played {', '.join(splits) or 'none'}")
+    target, source = settings(known.folder), settings(missing.folder)
+    # What `eval` scored lies in another folder than its results.
+    weights = source.get("checkpoint") if missing.record.command == "eval" else None
+    words = [f"checkpoint={weights or missing.folder}"]
+    games = target.get("games.name")
+    words += [f"games={games}"] if games not in (None, source.get("games.name")) else []
+    words += sorted({f"split={row['split']}" for row in evaluations[str(known.folder)]})[:1]
+    return (
+        f"no evaluated split is shared: {'; '.join(said)}. Type: agentic-rl eval {' '.join(words)}"
+    )
 
 
 def _evaluated(run: RunInfo, rows: Sequence[Row], split: str, choice: Choice) -> _Evaluated:

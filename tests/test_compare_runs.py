@@ -293,8 +293,26 @@ def test_unlike_panels_are_not_paired_and_are_noted(tmp_path: Path) -> None:
         pair([tmp_path], Choice())
     assert any("2 unlike panels" in note for note in compare([tmp_path], Choice()).notes)
     evaluate(new_run(tmp_path / "c"), 1, _wins(3), split="valid_seen")
-    with pytest.raises(AgenticRLError, match="share no evaluated split"):
+    with pytest.raises(AgenticRLError) as caught:
         pair([tmp_path / "a", tmp_path / "c"], Choice())
+    assert str(caught.value) == (
+        f"no evaluated split is shared: {tmp_path}/a played valid_unseen;"
+        f" {tmp_path}/c played valid_seen."
+        f" Type: agentic-rl eval checkpoint={tmp_path}/c split=valid_unseen"
+    )
+    scored_too = {"checkpoint": "runs/g", "games": {"name": "builtin"}}
+    evaluate(new_run(tmp_path / "g", scored_too, command="eval"), 1, _wins(3), split="y")
+    # The weights of an evaluation lie elsewhere: the run that holds its own is rather scored.
+    scored = {"checkpoint": "runs/d", "games": {"name": "alfworld"}}
+    evaluate(new_run(tmp_path / "d", scored, command="eval"), 1, _wins(3), split="x")
+    evaluate(new_run(tmp_path / "e", {"games": {"name": "builtin"}}), 1, _wins(3), split="y")
+    with pytest.raises(AgenticRLError, match="eval checkpoint=runs/d games=builtin split=y"):
+        pair([tmp_path / "d", tmp_path / "g"], Choice())
+    with pytest.raises(AgenticRLError, match=r"eval checkpoint=.*/e games=alfworld split=x"):
+        pair([tmp_path / "e", tmp_path / "d"], Choice())
+    new_run(tmp_path / "f")
+    with pytest.raises(AgenticRLError, match=r"f played none; .*eval checkpoint=.*/f split="):
+        pair([tmp_path / "f", tmp_path / "a"], Choice())
 
 
 @pytest.mark.parametrize(
