@@ -19,7 +19,9 @@ def main(argv: list[str]) -> int:
     from agentic_rl.results import read_record
 
     options = _parse(argv)
-    folder = Path(options.run)
+    folder = _the_run(Path(options.run))
+    if folder is None:
+        return _list_runs(Path(options.run))
     read_record(folder)
     if options.list:
         return _list(folder, options)
@@ -27,6 +29,41 @@ def main(argv: list[str]) -> int:
     _print([*(raw_lines(chosen) if options.messages else lines(chosen))])
     if count > 1:
         print(f"\nthe last of {count} trajectories that match; --list names them", file=sys.stderr)
+    return 0
+
+
+def _the_run(folder: Path) -> Path | None:
+    """The folder, or the one run below it; None where there are several."""
+    from agentic_rl.results.reader import runs
+    from agentic_rl.results.record import FILE
+
+    if not folder.is_dir() or (folder / FILE).exists():
+        return folder
+    found = runs(folder)
+    if len(found) > 1:
+        return None
+    return found[0].folder if found else folder
+
+
+def _list_runs(folder: Path) -> int:
+    from agentic_rl.commands._tables import Cells, write_text
+    from agentic_rl.results.reader import runs
+
+    found = runs(folder)
+    rows = [
+        [
+            str(run.folder),
+            run.record.recipe or "-",
+            run.record.command,
+            str(run.record.seed),
+            run.status,
+            run.record.started,
+        ]
+        for run in found
+    ]
+    head = ["run", "recipe", "command", "seed", "status", "started"]
+    notes = [f"{len(found)} runs; read one: agentic-rl show {found[-1].folder}"]
+    write_text(Cells(head, rows, frozenset({"seed"}), notes))
     return 0
 
 
@@ -192,10 +229,10 @@ def _parse(argv: list[str]) -> Any:
     from agentic_rl.commands._arguments import Arguments
 
     parser = Arguments("show", "One trajectory of a run; the last one kept unless told otherwise.")
-    parser.add_argument("run", metavar="RUN", help="a run folder")
+    parser.add_argument("run", metavar="RUN", help="a run folder; of a folder of runs, the runs")
     parser.add_argument("--episode", metavar="TASK[:BRANCH]", help="a game's id, or a part of it")
     parser.add_argument("--update", type=int, metavar="N", help="after N updates")
-    parser.add_argument("--phase", choices=("train", "evaluation"))
+    parser.add_argument("--phase", choices=("train", "evaluation"), help="of training or not")
     parser.add_argument("--list", action="store_true", help="name the trajectories kept")
     parser.add_argument("--messages", action="store_true", help="the messages to the letter")
     return parser.parse_args(argv)

@@ -127,6 +127,21 @@ def test_the_list_names_all_that_were_kept(
     assert "1 trajectories" in shown
 
 
+def test_a_folder_of_runs_names_them_and_takes_a_lone_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _keep(new_run(tmp_path / "day/one"), _trajectory("game-1"))
+    assert main([str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("game-1 ")
+    new_run(tmp_path / "day/two", seed=7, recipe="other")
+    assert main([str(tmp_path), "--list"]) == 0
+    shown = capsys.readouterr().out
+    assert f"{tmp_path}/day/one" in shown
+    assert f"2 runs; read one: agentic-rl show {tmp_path}/day/two" in shown
+    (row,) = (line.split() for line in shown.splitlines() if "day/two  " in line)
+    assert row[1:5] == ["other", "train", "7", "running"]
+
+
 def test_a_failed_episode_says_what_failed(tmp_path: Path) -> None:
     task = Task("g", "s", "t", "f", "d")
     failed = Trajectory(task, "g", 0, (), (), False, StopReason.ENV_ERROR, "the engine died")
