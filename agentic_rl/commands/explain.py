@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from agentic_rl.config import FAMILIES
 from agentic_rl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,6 +15,10 @@ HELP = "formula and conventions of a part: agentic-rl explain advantage=gigpo_pa
 HYDRA = False
 
 EXPLAINED = ("protocol", "reward", "advantage", "loss")
+_KNOWS = (
+    f"knows {', '.join(EXPLAINED)} and recipes: try"
+    " `agentic-rl explain advantage=gigpo_released` or `agentic-rl explain +recipe=debug`"
+)
 _EXAMPLE_REWARD = "reward=success_penalized_steps"
 
 
@@ -22,18 +27,31 @@ def main(argv: Sequence[str]) -> int:
 
     parser = Arguments("explain", HELP)
     parser.add_argument(
-        "words", nargs="*", metavar="key=value", help="family=NAME[,NAME], family.field=VALUE, ..."
+        "words",
+        nargs="*",
+        metavar="key=value",
+        help="FAMILY=NAME[,NAME], FAMILY.FIELD=VALUE, +recipe=NAME",
     )
     words = parser.parse_args(argv).words
     named = [family for family in EXPLAINED if any(_about(word, family) for word in words)]
     recipe = any(_about(word, "recipe") for word in words)
+    _check(words)
     if not named and not recipe:
-        raise UsageError(
-            f"explain knows {', '.join(EXPLAINED)} and recipes:"
-            " try `agentic-rl explain advantage=gigpo_released`"
-        )
+        raise UsageError(f"explain {_KNOWS}")
     _explain(words if recipe or "reward" in named else [*words, _EXAMPLE_REWARD], named)
     return 0
+
+
+def _check(words: Sequence[str]) -> None:
+    """Refuses a recipe without its plus sign, and families that have nothing to explain."""
+    for word in words:
+        key, _, value = word.partition("=")
+        if key == "recipe":
+            typed = f"agentic-rl explain +recipe={value or 'debug'}"
+            raise UsageError(f"a recipe is added with a plus sign: type `{typed}`")
+        alone = not any(_about(other, name) for other in words for name in (*EXPLAINED, "recipe"))
+        if alone and key.partition(".")[0] in FAMILIES:
+            raise UsageError(f"explain has nothing on {key.partition('.')[0]}: it {_KNOWS}")
 
 
 def _about(word: str, family: str) -> bool:

@@ -84,7 +84,10 @@ def test_a_recipe_shows_all_its_choices_and_what_it_set(explain) -> None:
         (["advantage=step_level", "advantage.penalty=afer"], "Did you mean 'after'?", 1),
         (["advantage=["], "cannot read 'advantage=['", 1),
         ([], "agentic-rl explain advantage=gigpo_released", 2),
-        (["backend=linear"], "explain knows protocol, reward, advantage, loss", 2),
+        (["backend=linear"], "nothing on backend: it knows protocol, reward, advantage, loss", 2),
+        (["env=toy"], "or `agentic-rl explain +recipe=debug`", 2),
+        (["updates=3"], "explain knows protocol, reward, advantage, loss and recipes", 2),
+        (["recipe=alfworld_rloo"], "type `agentic-rl explain +recipe=alfworld_rloo`", 2),
     ],
 )
 def test_slips_are_one_line(explain, words: list[str], message: str, status: int) -> None:
