@@ -166,6 +166,9 @@ class Experiment:
         for key, seed in (("seed", self.seed), ("evaluation.seed", self.evaluation.seed)):
             if not -_SEEDS <= seed < _SEEDS:
                 raise ConfigError(f"{key}={seed} does not fit into 64 bits")
+        budget = (("max_cost", self.budget.max_cost), ("max_tokens", self.budget.max_tokens))
+        _at_least(*((f"budget.{key}", limit, 0) for key, limit in budget if limit is not None))
+        _one_of("command", self.command, ("train", "eval"))
         _one_of("rollout.on_error", self.rollout.on_error, ("retry", "drop", "fail"))
         _one_of("rollout.truncation", self.rollout.truncation, ("keep", "zero", "mask"))
         _one_of("save.trajectories", self.save.trajectories, ("all", "evaluation", "none"))

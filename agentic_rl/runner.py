@@ -192,7 +192,7 @@ def _drive(session: Session, start: _Start) -> None:
         finally:
             session.parts.tracker.finish(status)
             if status != "finished":
-                hint = f" Go on with: agentic-rl resume {session.place}" if can_go_on else ""
+                hint = f" Go on with: agentic-rl resume {session.typed}" if can_go_on else ""
                 console.line(f"{status}.{hint}")
     if status == "stopped":
         if isinstance(error, str) and error.startswith("budget"):

@@ -1,5 +1,6 @@
 """What train and evaluate share: one open run with its parts, its folder and its console."""
 
+import shlex
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -55,6 +56,11 @@ class Session:
         """The run folder as a person would type it: relative where it lies below this one."""
         folder, here = self.folder.path.absolute(), Path.cwd()
         return folder.relative_to(here) if folder.is_relative_to(here) else folder
+
+    @property
+    def typed(self) -> str:
+        """`place` as the shell takes it."""
+        return shlex.quote(str(self.place))
 
     def cost(self, usage: Usage) -> float | None:
         return cost(usage, self.experiment.backend.get("prices"))

@@ -17,8 +17,9 @@ def print_summary(session: Session) -> None:
     folder = session.folder.path
     if session.experiment.command == "train":
         _print_training(session, table_rows(folder, "evaluations"), table_rows(folder, "updates"))
-        session.console.line(f"next: agentic-rl eval checkpoint={session.place} split=all")
-    session.console.line(f"next: agentic-rl compare {session.place}")
+        if session.experiment.updates:
+            session.console.line(f"next: agentic-rl eval checkpoint={session.typed} split=all")
+    session.console.line(f"next: agentic-rl compare {session.typed}")
 
 
 def print_evaluations(session: Session, rows: Sequence[Row]) -> None:

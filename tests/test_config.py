@@ -18,6 +18,8 @@ from agentic_rl.errors import ConfigError
         ({"evaluation": {"temperature": math.inf}}, "evaluation.temperature=inf"),
         ({"rollout": {"timeout": 0}}, "rollout.timeout=0.0 is not above 0"),
         ({"rollout": {"timeout": math.nan}}, "rollout.timeout=nan"),
+        ({"budget": {"max_cost": -1}}, "budget.max_cost=-1.0 is below 0"),
+        ({"command": "trian"}, "command=trian is not one of train, eval. Did you mean 'train'"),
         ({"seed": 2**63}, "seed=9223372036854775808 does not fit into 64 bits"),
         ({"evaluation": {"seed": -(2**63) - 1}}, "evaluation.seed=-9223372036854775809"),
     ],
