@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from agentic_rl.compare import by_run, differences, find_runs
+from agentic_rl.compare import by_run, distinctions, find_runs
 from agentic_rl.errors import AgenticRLError, RunFolderError
-from agentic_rl.results.reader import RunInfo, settings
+from agentic_rl.results.reader import RunInfo
 from agentic_rl.results.schemas import ALL_TYPES
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#0
 
 DASHES = ("-", "--", ":", "-.")
 _PERCENT = (-2, 102)
+_MOST = 44
+_CUT = " ..."
 MOST_RUNS = len(COLOURS) * len(DASHES)
 
 
@@ -102,7 +104,9 @@ def _draw_success(axes: "Axes", curves: Sequence[Curve], split: str) -> None:
             axes.vlines(updates, low, high, style["color"], alpha=0.5)
     games = sorted({row["n"] for curve in curves for row in curve.on(split)})
     said = f"{games[0]} episodes" if len(games) == 1 else "episodes differ"
-    axes.set_title(f"{split} ({said}, 95 % interval)")
+    panels = {row["panel_hash"] for curve in curves for row in curve.on(split)}
+    unlike = f", {len(panels)} unlike panels of games" if len(panels) > 1 else ""
+    axes.set_title(f"{split} ({said}{unlike}, 95 % interval)")
     axes.set(xlabel="update", ylabel="success, %", ylim=_PERCENT)
     _tidy(axes)
 
@@ -187,9 +191,14 @@ def _words(task_type: str) -> str:
     return textwrap.fill(task_type.replace("_", " "), 16)
 
 
+def _short(text: str) -> str:
+    """A legend's worth of it; the run's name then says the rest."""
+    return text if len(text) <= _MOST else text[:_MOST].rpartition(" ")[0] + _CUT
+
+
 def _labels(found: Sequence[RunInfo]) -> list[str]:
     """Recipe, what differs and seed: no more than it takes to tell the runs apart."""
-    differs = differences([settings(run.folder) for run in found])
+    differs = [_short(text) for text in distinctions(found)]
     recipes = {run.record.recipe for run in found}
     seeds = {run.record.seed for run in found}
     labels = []
@@ -198,7 +207,7 @@ def _labels(found: Sequence[RunInfo]) -> list[str]:
         words += [differ] if differ else []
         words += [f"seed {run.record.seed}"] if len(seeds) > 1 else []
         labels.append(" ".join(words))
-    same = {label for label in labels if labels.count(label) > 1}
+    same = {label for label in labels if labels.count(label) > 1 or label.endswith(_CUT)}
     return [
         f"{label} ({run.folder.name})" if label in same else label
         for run, label in zip(found, labels, strict=True)
