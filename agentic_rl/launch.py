@@ -4,7 +4,7 @@ import argparse
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -13,6 +13,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.hydra import Hydra
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import JobReturn
 from hydra.types import RunMode
@@ -37,12 +38,18 @@ class Failure:
 
 @dataclass(frozen=True)
 class Task:
-    """The function that Hydra calls for each job; picklable, for launchers with processes."""
+    """The function that Hydra calls for each job; picklable, for launchers with processes.
+
+    `jobs` says what is each job's own, where a sweep knows its jobs beforehand.
+    """
 
     command: str
     words: tuple[str, ...]
+    jobs: tuple[str, ...] = ()
 
     def __call__(self, cfg: DictConfig) -> Any:
+        if self.jobs:
+            announce(int(HydraConfig.get().job.num), self.jobs)
         module = commands.load(self.command)
         try:
             return module.run(cfg, list(self.words)) if self.words else module.run(cfg)
@@ -184,13 +191,13 @@ def _launch(hydra: Hydra, line: _Line) -> int:
     _check_folder(cfg, "hydra.sweep.dir" if multirun else "hydra.run.dir")
     task = Task(line.command, line.words)
     if multirun:
-        _check_jobs(hydra, line, cfg)
+        task = replace(task, jobs=job_labels(_check_jobs(hydra, line, cfg)))
     else:
         Experiment.from_cfg(compose.without_hydra(cfg))
     overrides = [*line.overrides, f"hydra.mode={'MULTIRUN' if multirun else 'RUN'}"]
     try:
         if multirun:
-            return _say_failures(hydra.multirun(line.primary, task, overrides))
+            return _say_end(hydra.multirun(line.primary, task, overrides))
         return _say_failure(hydra.run(line.primary, task, overrides))
     except OSError as error:  # of Hydra, which makes the folder: a job's own come back as failures
         raise RunFolderError(
@@ -217,10 +224,13 @@ def _load(hydra: Hydra, line: _Line, mode: RunMode) -> DictConfig:
     return cfg
 
 
-def _check_jobs(hydra: Hydra, line: _Line, cfg: DictConfig) -> None:
-    """Composes every job and checks its keys, types and values before the first one starts."""
+def _check_jobs(hydra: Hydra, line: _Line, cfg: DictConfig) -> list[list[str]]:
+    """Composes every job and checks its keys, types and values before the first one starts.
+
+    The overrides of each job; none where another sweeper chooses them as it goes.
+    """
     if cfg.hydra.runtime.choices.get("hydra/sweeper") != "basic":
-        return
+        return []
     loader = hydra.config_loader
     assert isinstance(loader, ConfigLoaderImpl)
     params = [f"{key}={value}" for key, value in (cfg.hydra.sweeper.params or {}).items()]
@@ -229,6 +239,24 @@ def _check_jobs(hydra: Hydra, line: _Line, cfg: DictConfig) -> None:
     for job in jobs:
         found = compose.load(loader, line.primary, [*fixed, *job], command=line.command)
         Experiment.from_cfg(compose.without_hydra(found))
+    return jobs
+
+
+def job_labels(jobs: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """What each job of a sweep has typed that not all have."""
+    shared = set[str]().union(*jobs).intersection(*jobs)
+    return tuple(" ".join([word for word in job if word not in shared] or job) for job in jobs)
+
+
+def announce(number: int, labels: Sequence[str]) -> None:
+    """Before a job of a sweep: which it is; `number` counts from 0, as the folders do."""
+    print(f"job {number + 1} of {len(labels)}: {labels[number]}", file=sys.stderr, flush=True)
+
+
+def say_next(count: int, sweep: Path) -> None:
+    """After a sweep without failures: what to type now."""
+    jobs = "1 job" if count == 1 else f"{count} jobs"
+    print(f"{jobs} finished; next: agentic-rl compare {short(sweep)}", file=sys.stderr)
 
 
 def sweep_jobs(overrides: Sequence[str]) -> list[list[str]]:
@@ -251,32 +279,42 @@ def _say_failure(result: JobReturn) -> int:
     return 1
 
 
-def _say_failures(results: Any) -> int:
-    """At the end of a sweep: which jobs failed, with what was theirs and one line each."""
+def _say_end(results: Any) -> int:
+    """At the end of a sweep: what to type next, or which jobs failed."""
     returned = [job for batch in results or () for job in batch if isinstance(job, JobReturn)]
+    known = [(job, job.hydra_cfg.hydra) for job in returned if job.hydra_cfg is not None]
+    if any(isinstance(job.return_value, Failure) for job, _ in known):
+        _say_failures(returned)
+        return 1
+    sweep = _sweep_of(Path(known[0][1].runtime.output_dir)) if known else None
+    if sweep is not None:
+        say_next(len(returned), sweep)
+    return 0
+
+
+def _say_failures(returned: Sequence[JobReturn]) -> None:
+    """Which jobs failed, with what was theirs and one line each."""
     failed = [
         (job.hydra_cfg.hydra, job.return_value)
         for job in returned
         if job.hydra_cfg is not None and isinstance(job.return_value, Failure)
     ]
-    if not failed:
-        return 0
     lines = {failure.line for _, failure in failed}
     count = f"{len(failed)} of {len(returned)} jobs failed"
     job_folder = Path(failed[0][0].runtime.output_dir)
     if len(lines) == 1 and len(failed) == len(returned):
         print(f"{count}: {lines.pop()}", file=sys.stderr)
         _remove_unused(job_folder)
-        return 1
+        return
     print(f"{count}:", file=sys.stderr)
-    shared = set.intersection(*(set(job.overrides or ()) for job in returned))
+    shared = set.intersection(*(set(each.overrides or ()) for each in returned))
     for hydra, failure in failed:
         typed = " ".join(word for word in failure.overrides if word not in shared)
-        print(f"  job {hydra.job.num} ({typed}): {failure.line}", file=sys.stderr)
+        job = f"job {hydra.job.num + 1} of {len(returned)}"
+        print(f"  {job} ({typed}): {failure.line}", file=sys.stderr)
     sweep = _sweep_of(job_folder)
     if sweep is not None:
         print(f"Run these again with: agentic-rl resume {short(sweep)}", file=sys.stderr)
-    return 1
 
 
 def _sweep_of(job: Path) -> Path | None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -213,17 +214,60 @@ def test_a_failing_job_stops_no_other(
     (sweep,) = here.glob("outputs/sweeps/*/*")
     assert err.endswith(
         "2 of 4 jobs failed:\n"
-        "  job 1 (seed=1): seed 1 is not liked\n"
-        "  job 2 (seed=2): ZeroDivisionError: a bug\n"
+        "  job 2 of 4 (seed=1): seed 1 is not liked\n"
+        "  job 3 of 4 (seed=2): ZeroDivisionError: a bug\n"
         f"Run these again with: agentic-rl resume {sweep.relative_to(here)}\n"
     )
+
+
+def test_a_sweep_says_where_it_is_and_what_is_next(
+    here: Path, own_commands: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dispatch(["own", "-m", "updates=3", "seed=0,4", "group_size=4,8"]) == 0
+    (sweep,) = here.glob("outputs/sweeps/*/*")
+    assert capsys.readouterr().err == (
+        "job 1 of 4: seed=0 group_size=4\n"
+        "job 2 of 4: seed=0 group_size=8\n"
+        "job 3 of 4: seed=4 group_size=4\n"
+        "job 4 of 4: seed=4 group_size=8\n"
+        f"4 jobs finished; next: agentic-rl compare {sweep.relative_to(here)}\n"
+    )
+    assert dispatch(["own", "-m", "seed=0"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("job 1 of 1: seed=0\n1 job finished; next: ")
+
+
+def test_resuming_a_sweep_says_what_it_does(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["sweep", *QUICK, "seed=0,1", "hydra.sweep.dir=sweep"]) == 0
+    capsys.readouterr()
+    assert dispatch(["resume", "sweep"]) == 0
+    assert capsys.readouterr().err == "2 of 2 jobs are finished; nothing to do\n"
+    shutil.rmtree(here / "sweep" / "1")
+    assert dispatch(["resume", "sweep"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("job 2 of 2: seed=1\n")
+    assert err.endswith("2 jobs finished; next: agentic-rl compare sweep\n")
+    assert _jobs(here / "sweep") == ["0", "1"]
+
+
+def test_a_damaged_job_of_a_sweep_stops_no_other(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dispatch(["sweep", *QUICK, "seed=0,1", "hydra.sweep.dir=sweep"]) == 0
+    (here / "sweep" / "0" / "run.json").write_text("{")
+    shutil.rmtree(here / "sweep" / "1")
+    assert dispatch(["resume", "sweep"]) == 1
+    assert "1 of 2 jobs failed:\n  job 1 of 2 (seed=0): " in capsys.readouterr().err
+    assert _jobs(here / "sweep") == ["0", "1"]
 
 
 def test_jobs_that_fail_alike_are_said_once(
     here: Path, own_commands: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dispatch(["own", "-m", "seed=1", "updates=1,2"]) == 1
-    assert capsys.readouterr().err == "2 of 2 jobs failed: seed 1 is not liked\n"
+    assert capsys.readouterr().err == (
+        "job 1 of 2: updates=1\njob 2 of 2: updates=2\n2 of 2 jobs failed: seed 1 is not liked\n"
+    )
     assert not list(here.iterdir())
 
 
@@ -267,7 +311,7 @@ def test_a_sweep_goes_on_and_says_what_failed(
 ) -> None:
     assert dispatch(["sweep", *QUICK, "checkpoint=nowhere,null"]) == 1
     assert _jobs(here / "outputs" / "sweeps") == ["1"]
-    assert "1 of 2 jobs failed:\n  job 0 (checkpoint=nowhere): " in capsys.readouterr().err
+    assert "1 of 2 jobs failed:\n  job 1 of 2 (checkpoint=nowhere): " in capsys.readouterr().err
 
 
 def test_a_sweep_over_recipes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -293,7 +337,7 @@ def test_joblib_runs_the_jobs(here: Path) -> None:
     )
     assert done.returncode == 1
     assert _jobs(here / "outputs" / "sweeps") == ["0"]
-    assert "1 of 2 jobs failed:\n  job 1 (" in done.stderr
+    assert "1 of 2 jobs failed:\n  job 2 of 2 (" in done.stderr
     assert "Traceback" not in done.stderr
 
 

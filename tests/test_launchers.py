@@ -38,9 +38,9 @@ def test_a_failing_job_stops_no_other(launcher: str, tmp_path: Path) -> None:
     done = call(*argv, cwd=tmp_path)
     assert done.returncode == 1
     assert "1 of 2 jobs failed" in done.stderr
-    assert "  job 0 (" in done.stderr
+    assert "  job 1 of 2 (" in done.stderr
     assert done.stderr.splitlines()[-1].endswith("agentic-rl resume sweep")
     assert [read_record(tmp_path / "sweep" / job).status for job in "01"] == ["failed", "finished"]
     again = call("resume", "sweep", cwd=tmp_path)
     assert again.returncode == 1, "the job that fails by its own configuration fails again"
-    assert "  job 0 (" in again.stderr
+    assert "  job 1 of 2 (" in again.stderr

@@ -39,16 +39,27 @@ def _parse(argv: Sequence[str]) -> tuple[Path, int | None]:
 
 def _resume_sweep(folder: Path) -> int:
     """Runs the jobs that are missing, failed or interrupted, one after the other."""
-    failed = []
+    from agentic_rl.launch import announce, job_labels, say_next
+
     jobs = _jobs(folder)
-    for number, overrides in enumerate(jobs):
+    labels = job_labels(jobs)
+    left = [number for number in range(len(jobs)) if not _finished(folder / str(number))]
+    if not left:
+        done = f"{len(jobs)} of {len(jobs)} jobs are finished; nothing to do"
+        print(done, file=sys.stderr)
+        return 0
+    failed = []
+    for number in left:
+        announce(number, labels)
         try:
-            _resume_job(folder / str(number), overrides)
+            _resume_job(folder / str(number), jobs[number])
         except AgenticRLError as error:
-            failed.append(f"  job {number} ({' '.join(overrides)}): {error}")
+            failed.append(f"  job {number + 1} of {len(jobs)} ({labels[number]}): {error}")
     if failed:
         print(f"{len(failed)} of {len(jobs)} jobs failed:", *failed, sep="\n", file=sys.stderr)
-    return 1 if failed else 0
+        return 1
+    say_next(len(jobs), folder)
+    return 0
 
 
 def _jobs(folder: Path) -> list[list[str]]:
@@ -65,14 +76,20 @@ def _jobs(folder: Path) -> list[list[str]]:
     return sweep_jobs([*(f"{key}={value}" for key, value in params.items()), *typed])
 
 
+def _finished(folder: Path) -> bool:
+    from agentic_rl.results import read_record
+
+    try:
+        return (folder / "run.json").is_file() and read_record(folder).state == "finished"
+    except RunFolderError:
+        return False  # a damaged record: its own job says so, and the others go on
+
+
 def _resume_job(folder: Path, overrides: Sequence[str]) -> None:
     from agentic_rl.launch import run
-    from agentic_rl.results import read_record
     from agentic_rl.runner import resume_command
 
     known = (folder / "run.json").is_file()
-    if known and read_record(folder).state == "finished":
-        return
     if known and (folder / "resolved.yaml").is_file():
         resume_command(folder)
         return
