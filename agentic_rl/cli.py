@@ -2,6 +2,7 @@
 
 import io
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -81,6 +82,11 @@ def _command(argv: list[str]) -> tuple[str, list[str]]:
         return DEFAULT, argv
     word = argv[at]
     if word not in known:
+        from agentic_rl.searchpath import recipe_names
+
+        if word in recipe_names():
+            line = shlex.join([*argv[:at], f"+recipe={word}", *argv[at + 1 :]])
+            raise UsageError(f"'{word}' is a recipe, not a command: type `agentic-rl {line}`")
         raise UsageError(
             f"unknown command '{word}'.{did_you_mean(word, known)} Known: {', '.join(known)}."
             " A recipe is run with +recipe=NAME."

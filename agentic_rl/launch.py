@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from agentic_rl import commands, compose
 from agentic_rl.config import Experiment
 from agentic_rl.errors import AgenticRLError, ConfigError, RunFolderError, UsageError, did_you_mean
-from agentic_rl.searchpath import short
+from agentic_rl.searchpath import recipe_names, short
 
 _INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
@@ -150,7 +150,11 @@ def _check_words(command: str, module: ModuleType, words: Sequence[str]) -> None
     if words and not expected:
         raise UsageError(
             f"`agentic-rl {command}` takes key=value, not '{words[0]}'."
-            f" See `agentic-rl {command} --help`."
+            + (
+                f" A recipe is named with a plus sign: +recipe={words[0]}"
+                if words[0] in recipe_names()
+                else f" See `agentic-rl {command} --help`."
+            )
         )
     if len(words) != len(expected):
         raise UsageError(f"type `agentic-rl {command} {' '.join(expected)} [key=value ...]`")
@@ -168,6 +172,7 @@ def _show(hydra: Hydra, line: _Line, parser: argparse.ArgumentParser) -> int:
         return 0
     _load(hydra, line, RunMode.RUN)
     if args.help:
+        print(getattr(line.module, "ABOUT", "") or f"{line.module.HELP}\n")
         hydra.app_help(config_name=line.primary, args_parser=parser, args=args)
     elif args.hydra_help:
         hydra.hydra_help(config_name=line.primary, args_parser=parser, args=args)

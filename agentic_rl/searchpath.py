@@ -100,6 +100,15 @@ def recipe_folders() -> Iterator[tuple[str, Path]]:
     yield from plugin_folders("agentic_rl.recipes")
 
 
+def recipe_names() -> set[str]:
+    """Every NAME of `+recipe=NAME`."""
+    return {
+        file.relative_to(folder).with_suffix("").as_posix()
+        for _, folder in recipe_folders()
+        for file in folder.rglob("*.yaml")
+    }
+
+
 def plugin_folders(group: str) -> Iterator[tuple[str, Path]]:
     """Folders that entry points of this group name as packages; nothing is imported."""
     for point in sorted(entry_points(group=group), key=lambda point: point.name):

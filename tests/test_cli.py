@@ -137,6 +137,32 @@ def test_help_of_all_and_of_one(flag: str, here: Path, capsys: pytest.CaptureFix
     assert "command: eval" in out
 
 
+@pytest.mark.parametrize(
+    ("command", "parts"),
+    [
+        ("train", ["agentic-rl +recipe=debug", "seed=1"]),
+        ("eval", ["checkpoint=outputs/DATE/TIME", "split=valid_seen"]),
+        ("sweep", ["lr=0.01,0.05", "hydra/launcher=joblib", "ray", "submitit_slurm"]),
+    ],
+)
+def test_help_begins_with_what_the_command_does(
+    command: str, parts: list[str], here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dispatch([command, "--help"]) == 0
+    own, page, _ = capsys.readouterr().out.partition(f"agentic-rl {command} [key=value ...]")
+    assert page
+    for part in parts:
+        assert part in own
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_of_resume(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["resume", flag]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("usage: agentic-rl resume RUN [updates=N]\n")
+    assert err == ""
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert dispatch(["--version"]) == 0
     assert capsys.readouterr().out == f"agentic-rl {__version__}\n"

@@ -47,8 +47,11 @@ SLIPS: dict[str, list[str]] = {
     # The first word.
     "tran": ["unknown command 'tran'", "'train'"],
     "swep lr=1,2": ["unknown command 'swep'", "'sweep'"],
-    "mine": ["unknown command 'mine'", "+recipe=NAME"],
-    "train mine": ["not 'mine'"],
+    "mien": ["unknown command 'mien'", "+recipe=NAME"],
+    "mine": ["'mine' is a recipe", "`agentic-rl +recipe=mine`"],
+    "debug lr=1 seed=2": ["'debug' is a recipe", "`agentic-rl +recipe=debug lr=1 seed=2`"],
+    "train mine": ["not 'mine'", "+recipe=mine"],
+    "train mien": ["not 'mien'", "agentic-rl train --help"],
     "lr=1 eval": ["the command comes first", "agentic-rl eval"],
     "list rewards": ["unknown kind 'rewards'", "'reward'"],
     # Flags.

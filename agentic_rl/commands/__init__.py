@@ -3,7 +3,8 @@
 A command module holds `HELP`, one line, and either
 `main(argv) -> int`, where `HYDRA` is False, or
 `run(cfg) -> None`, where `HYDRA` is True, with `PRIMARY`, the name of its primary config.
-Optional beside `run`: `MULTIRUN = True`, and `WORDS = "RUN"`, which makes it `run(cfg, words)`.
+Optional beside `run`: `ABOUT`, the lines that begin its `--help`, `MULTIRUN = True`, and
+`WORDS = "RUN"`, which makes it `run(cfg, words)`.
 Heavy imports stay inside functions: `agentic-rl --help` imports every module here.
 """
 

@@ -8,9 +8,22 @@ from agentic_rl.errors import AgenticRLError, RunFolderError, UsageError, did_yo
 
 HELP = "go on with a run or a sweep: agentic-rl resume RUN [updates=120]"
 HYDRA = False
+ABOUT = """\
+usage: agentic-rl resume RUN [updates=N]
+
+Goes on with a run from its last complete checkpoint, in its own folder, or with the jobs of a
+sweep that are missing, failed or interrupted.
+
+  agentic-rl resume outputs/DATE/TIME                # after Ctrl-C, a crash, a lost machine
+  agentic-rl resume outputs/DATE/TIME updates=120    # longer than planned; also a finished run
+  agentic-rl resume outputs/sweeps/DATE/TIME         # the jobs that a sweep still lacks
+"""
 
 
 def main(argv: list[str]) -> int:
+    if {"-h", "--help"} & set(argv):
+        print(ABOUT, end="")
+        return 0
     folder, updates = _parse(argv)
     if (folder / "multirun.yaml").is_file() and not (folder / "run.json").is_file():
         if updates is not None:

@@ -8,6 +8,13 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 HELP = "(default) train a recipe: agentic-rl +recipe=alfworld_grpo"
+ABOUT = """\
+Trains a policy on a recipe's games, scores it as it goes and writes a run folder.
+
+  agentic-rl +recipe=debug                         # a first look; `train` may be left out
+  agentic-rl +recipe=alfworld_grpo updates=40 seed=1 hydra.run.dir=outputs/mine
+  agentic-rl train +recipe=alfworld_grpo --cfg job # show the configuration; run nothing
+"""
 HYDRA = True
 PRIMARY = "train"
 
