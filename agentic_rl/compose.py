@@ -76,7 +76,26 @@ def load(
     except SLIPS as error:
         raise ConfigError(slips.word(error, line)) from error
     _refuse_clashes(loader, cfg.hydra.runtime.choices)
+    name_recipe(cfg)
     return cfg
+
+
+def name_recipe(cfg: DictConfig) -> None:
+    """Fills in `recipe` with what `+recipe=` chose, as a run's resolved.yaml has it."""
+    name = chosen_recipe(cfg.hydra)
+    if name and "recipe" in cfg:
+        with flag_override(cfg, ["struct", "readonly"], [False, False]):
+            cfg.recipe = name
+
+
+def chosen_recipe(hydra: Any) -> str | None:
+    """`a`, and `a+b` for `+recipe=[a,b]`, which Hydra does not count among its choices."""
+    choice = hydra.runtime.choices.get("recipe")
+    if choice:
+        return str(choice)
+    typed = [str(word) for word in hydra.overrides.task]
+    lists = [word.partition("=")[2] for word in typed if word.startswith("+recipe=[")]
+    return "+".join(name.strip() for name in lists[0].strip("[]").split(",")) if lists else None
 
 
 def without_hydra(cfg: DictConfig) -> DictConfig:

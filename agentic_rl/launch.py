@@ -76,7 +76,7 @@ def run(command: str, argv: Sequence[str]) -> int:
         raise UsageError(f"the command comes first: `agentic-rl {late} key=value ...`")
     _check_words(command, module, words)
     path = compose.search_path(args.config_dir)
-    hydra = Hydra.create_main_hydra2(task_name=command, config_search_path=path)
+    hydra = _Hydra.create_main_hydra2(task_name=command, config_search_path=path)
     try:
         line = _Line(command, module, args, tuple(words), tuple(overrides))
         return _show(hydra, line, parser) if _only_shows(args) else _launch(hydra, line)
@@ -101,6 +101,15 @@ class _Line:
     @property
     def multirun(self) -> bool:
         return bool(self.args.multirun or getattr(self.module, "MULTIRUN", False))
+
+
+class _Hydra(Hydra):
+    """Hydra, whose configuration names its recipe, so that `--cfg` shows what a run saves."""
+
+    def compose_config(self, *args: Any, **kwargs: Any) -> DictConfig:
+        cfg = super().compose_config(*args, **kwargs)
+        compose.name_recipe(cfg)
+        return cfg
 
 
 class _Parser(argparse.ArgumentParser):
@@ -148,14 +157,10 @@ def is_word(text: str) -> bool:
 def _check_words(command: str, module: ModuleType, words: Sequence[str]) -> None:
     expected = str(getattr(module, "WORDS", "")).split()
     if words and not expected:
-        raise UsageError(
-            f"`agentic-rl {command}` takes key=value, not '{words[0]}'."
-            + (
-                f" A recipe is named with a plus sign: +recipe={words[0]}"
-                if words[0] in recipe_names()
-                else f" See `agentic-rl {command} --help`."
-            )
-        )
+        hint = f"See `agentic-rl {command} --help`."
+        if words[0] in recipe_names():
+            hint = f"A recipe is named with a plus sign: +recipe={words[0]}"
+        raise UsageError(f"`agentic-rl {command}` takes key=value, not '{words[0]}'. {hint}")
     if len(words) != len(expected):
         raise UsageError(f"type `agentic-rl {command} {' '.join(expected)} [key=value ...]`")
 

@@ -39,17 +39,13 @@ class Job:
         from hydra.core.hydra_config import HydraConfig
         from hydra.types import RunMode
 
+        from agentic_rl.compose import chosen_recipe
+
         hydra = HydraConfig.get()
         overrides = [str(override) for override in hydra.overrides.task]
         return cls(
-            recipe=hydra.runtime.choices.get("recipe") or _stacked(overrides),
+            recipe=chosen_recipe(hydra),
             overrides=overrides,
             folder=Path(hydra.runtime.output_dir),
             multirun=hydra.mode is RunMode.MULTIRUN,
         )
-
-
-def _stacked(overrides: list[str]) -> str | None:
-    """`a+b` for `+recipe=[a,b]`, which Hydra does not count among its choices."""
-    lists = [typed.partition("=")[2] for typed in overrides if typed.startswith("+recipe=[")]
-    return "+".join(name.strip() for name in lists[0].strip("[]").split(",")) if lists else None
