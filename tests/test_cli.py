@@ -311,6 +311,32 @@ def test_train_and_its_saved_configuration(here: Path, capsys: pytest.CaptureFix
     assert "overwrite=true" in capsys.readouterr().err
 
 
+def test_a_forgotten_recipe_is_said(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = "no recipe named: the defaults of conf/base.yaml\n"
+    toy = ["env=toy", "games=toy", "backend=linear_cold", *QUICK[1:]]
+    assert dispatch([*toy, "hydra.run.dir=outputs/first"]) == 0
+    assert capsys.readouterr().err.startswith(said)
+    assert dispatch(["sweep", *toy, "seed=0,1"]) == 0
+    assert capsys.readouterr().err.count(said) == 1
+    again = ["--config-dir", "outputs/first", "--config-name", "resolved"]
+    for argv in (QUICK, [*again, "hydra.run.dir=outputs/again"]):
+        assert dispatch(argv) == 0
+        assert said not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"), [("+recipe=debug", "debug"), ("+recipe=[debug,debug]", "debug+debug")]
+)
+def test_the_shown_configuration_names_its_recipe(
+    typed: str, shown: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in ("train", "sweep", "eval"):
+        assert dispatch([command, typed, "--cfg", "job"]) == 0
+        assert f"\nrecipe: {shown}\n" in capsys.readouterr().out
+    assert dispatch(["--cfg", "job"]) == 0
+    assert "\nrecipe: null\n" in capsys.readouterr().out
+
+
 def test_stacked_recipes_are_both_named(here: Path) -> None:
     (here / "recipes").mkdir()
     (here / "recipes" / "short.yaml").write_text("# @package _global_\nupdates: 0\n")

@@ -1,5 +1,6 @@
 """`agentic-rl [train] +recipe=NAME`: one training run."""
 
+import sys
 from typing import TYPE_CHECKING
 
 from agentic_rl.commands import Job
@@ -18,11 +19,14 @@ Trains a policy on a recipe's games, scores it as it goes and writes a run folde
 HYDRA = True
 PRIMARY = "train"
 
+NO_RECIPE = "no recipe named: the defaults of conf/base.yaml"
+
 
 def run(cfg: "DictConfig") -> None:
     from agentic_rl.runner import train_command
 
     job = Job.current()
+    _say_defaults(job)
     train_command(
         cfg,
         recipe=job.recipe,
@@ -30,3 +34,13 @@ def run(cfg: "DictConfig") -> None:
         folder=job.folder,
         multirun=job.multirun,
     )
+
+
+def _say_defaults(job: Job) -> None:
+    """A forgotten recipe shows only here: the defaults are a whole experiment too."""
+    from hydra.core.hydra_config import HydraConfig
+
+    hydra = HydraConfig.get().job
+    first = not job.multirun or int(hydra.num) == 0
+    if job.recipe is None and hydra.config_name == PRIMARY and first:
+        print(NO_RECIPE, file=sys.stderr, flush=True)
